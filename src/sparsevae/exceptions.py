@@ -1,0 +1,27 @@
+"""Errors and warnings of the package; each also is the built-in that a caller would catch."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["ConvergenceWarning", "DataError", "DataWarning", "DivergenceError", "ParameterError", "SparseVAEError"]
+
+
+class SparseVAEError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class DataError(SparseVAEError, ValueError):
+    """A table that cannot be used: the message says what was expected, what came, what to do."""
+
+
+class ParameterError(SparseVAEError, ValueError):
+    """A constructor or function argument that cannot be used."""
+
+
+class DivergenceError(SparseVAEError, ArithmeticError):
+    """Training produced a value that is not finite: the message names the term and the epoch."""
+
+
+class DataWarning(UserWarning):
+    """A table that can be used, with something in it that the user should know."""
