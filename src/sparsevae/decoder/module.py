@@ -1,0 +1,108 @@
+"""The masked decoder as an ``nn.Module``: parameters, their start, and a call to `decode`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sparsevae.decoder.dispatch import decode
+from sparsevae.decoder.weights import DecoderWeights
+from sparsevae.exceptions import ParameterError
+
+__all__ = ["MaskedDecoder"]
+
+
+class MaskedDecoder(nn.Module):
+    """Parameters of the decoder; the mask itself is not one of them and arrives with each call.
+
+    Parameters
+    ----------
+    n_features, n_factors : int
+    hidden_sizes : sequence of int
+        Widths of the hidden layers, from the factors upwards; empty for the identity network.
+    replicates : tuple of int
+        Leading dimensions of every parameter: that many independent decoders.
+    generator : torch.Generator, optional
+        Source of the random start; torch's global one if not given.
+    precision : {"float32", "bfloat16"}
+        Of the matrix products; parameters and gradients keep their own type.
+
+    Notes
+    -----
+    Weights start as :math:`N(0, 2/\\text{inputs})`, which keeps the size of ReLU activations from layer to layer,
+    heads as :math:`N(0, 1/\\text{inputs})`, biases and intercepts at zero.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_factors: int,
+        hidden_sizes: Sequence[int] = (64, 64),
+        *,
+        replicates: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        precision: str = "float32",
+    ) -> None:
+        super().__init__()
+        sizes = (n_features, n_factors, *hidden_sizes, *replicates)
+        if any(size < 1 for size in sizes):
+            raise ParameterError(
+                f"Expected positive sizes; got n_features={n_features}, n_factors={n_factors}, "
+                f"hidden_sizes={tuple(hidden_sizes)}, replicates={replicates}."
+            )
+        self.n_features, self.n_factors = n_features, n_factors
+        self.hidden_sizes, self.replicates = tuple(hidden_sizes), tuple(replicates)
+        self.precision = precision
+
+        def normal(n_outputs: int, n_inputs: int, gain: float) -> nn.Parameter:
+            draw = torch.randn(*self.replicates, n_outputs, n_inputs, generator=generator)
+            return nn.Parameter(draw * math.sqrt(gain / n_inputs))
+
+        def zeros(n_outputs: int) -> nn.Parameter:
+            return nn.Parameter(torch.zeros(*self.replicates, n_outputs))
+
+        widths = (n_factors, *self.hidden_sizes)
+        self.first = normal(widths[1], widths[0], 2.0) if self.hidden_sizes else None
+        self.hidden_weights = nn.ParameterList(normal(widths[i + 1], widths[i], 2.0) for i in range(1, len(widths) - 1))
+        self.hidden_biases = nn.ParameterList(zeros(width) for width in widths[2:])
+        self.heads = normal(n_features, widths[-1], 1.0)
+        self.intercept = zeros(n_features)
+
+    def weights(self) -> DecoderWeights:
+        """The parameters as the record that the decoding functions take; no copy."""
+        hidden = tuple(zip(self.hidden_weights, self.hidden_biases, strict=True))
+        return DecoderWeights(self.first, hidden, self.heads, self.intercept)
+
+    def forward(
+        self, mask: Tensor | None, z: Tensor, features: Tensor | None = None, *, zero_gradients: bool = True
+    ) -> Tensor:
+        """Decode z under a mask.
+
+        Parameters
+        ----------
+        mask : Tensor of shape (..., n_features, n_factors) or None
+            None means a mask of ones.
+        z : Tensor of shape (..., n_samples, n_factors)
+        features : integer Tensor, optional
+            Indices of the features wanted; all by default.
+        zero_gradients : bool
+            Whether mask entries that are zero need their gradient, see `decode`.
+
+        Returns
+        -------
+        Tensor of shape (..., n_samples, n_features or len(features))
+        """
+        weights = self.weights()
+        if features is not None:
+            weights = weights.select(features)
+            mask = None if mask is None else mask.index_select(-2, features)
+        return decode(mask, z, weights, precision=self.precision, zero_gradients=zero_gradients)
+
+    def extra_repr(self) -> str:
+        return (
+            f"n_features={self.n_features}, n_factors={self.n_factors}, hidden_sizes={self.hidden_sizes}, "
+            f"replicates={self.replicates}, precision={self.precision!r}"
+        )
