@@ -23,8 +23,8 @@ def kl_standard_normal(mean: Tensor, log_variance: Tensor) -> Tensor:
 
     Notes
     -----
-    Appendix "Derivation of ELBO for identity prior covariance". :math:`\sigma^2 - 1` is taken by ``expm1``, so
-    that a posterior close to the prior does not lose its divergence to rounding.
+    Appendix "Derivation of ELBO for identity prior covariance". :math:`\sigma^2 - 1` is taken by ``expm1``,
+    so that a posterior close to the prior does not lose its divergence to rounding.
     """
     return 0.5 * (mean.square() + torch.expm1(log_variance) - log_variance).sum(-1)
 
@@ -33,7 +33,8 @@ def kl_correlated_normal(mean: Tensor, log_variance: Tensor, covariance: Tensor)
     r"""Divergence of N(μ, diag σ²) from N(0, Σ_z).
 
     .. math:: D_{KL} = -\tfrac12 \left\{\sum_k [1 + \log\sigma_k^2]
-        - \mathrm{tr}(\Sigma_z^{-1}\mathrm{diag}(\sigma^2)) - \mu^\top\Sigma_z^{-1}\mu - \log|\Sigma_z|\right\}
+        - \mathrm{tr}(\Sigma_z^{-1}\mathrm{diag}(\sigma^2)) - \mu^\top\Sigma_z^{-1}\mu
+        - \log|\Sigma_z|\right\}
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 Conventions of the whole package: data ``x`` and decoder ``output`` have shape (..., n_samples, n_features);
 ``dispersion`` has shape (..., n_features) and is the noise variance (Gaussian) or the inverse dispersion
-(negative binomial); ``size`` has shape (..., n_samples) and multiplies the rate of a count; ``total`` has shape
-(..., n_samples) and is the number of words of a sample; ``observed`` is boolean and leaves entries out where it
-is False, whatever ``x`` holds there. Log densities contain every normalising constant.
+(negative binomial); ``size`` has shape (..., n_samples) and multiplies the rate of a count; ``total`` has
+shape (..., n_samples) and is the number of words of a sample; ``observed`` is boolean and leaves entries out
+where it is False, whatever ``x`` holds there. Log densities contain every normalising constant.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def negative_binomial_log_prob(x: Tensor, log_mean: Tensor, inverse_dispersion: 
 
     Notes
     -----
-    The right-hand side has no term that grows with r, so that float32 keeps its digits near the Poisson limit.
+    The right-hand side has no term that grows with r, so float32 keeps its digits near the Poisson limit.
     """
     r = inverse_dispersion
     log_one_plus = F.softplus(log_mean - torch.log(r))
@@ -76,8 +76,8 @@ def multinomial_log_prob(x: Tensor, logits: Tensor, observed: Tensor | None = No
     ----------
     x, logits : Tensor of shape (..., n_samples, n_features)
     observed : boolean Tensor of shape (..., n_samples, n_features), optional
-        A word that is not observed leaves the softmax too: the density is that of the observed words given how
-        many of them there are.
+        A word that is not observed leaves the softmax too: the density is that of the observed words given
+        how many of them there are.
 
     Returns
     -------
@@ -98,8 +98,8 @@ def multinomial_log_prob(x: Tensor, logits: Tensor, observed: Tensor | None = No
 def _log_rising_ratio(x: Tensor, r: Tensor) -> Tensor:
     r""":math:`\log\Gamma(x+r) - \log\Gamma(r) - x\log r`, which goes to 0 as r grows.
 
-    The three terms are of size r log r and cancel. Hence :math:`\Gamma(y) = \Gamma(y+4)/[y(y+1)(y+2)(y+3)]` and
-    Stirling's series at y + 4, with the large parts taken off by hand; also quicker than two ``lgamma``.
+    The three terms are of size r log r and cancel. Hence :math:`\Gamma(y) = \Gamma(y+4)/[y(y+1)(y+2)(y+3)]`
+    and Stirling's series at y + 4, with the large parts taken off by hand; also quicker than two ``lgamma``.
     """
     shifted = r + 4.0
     rising = (1.0 + x / r) * (1.0 + x / (r + 1.0)) * (1.0 + x / (r + 2.0)) * (1.0 + x / (r + 3.0))

@@ -112,7 +112,7 @@ class Multinomial(Likelihood):
         """Draw word after word, each a binomial part of what is left: memory does not grow with the total."""
         if total is None:
             raise ParameterError(
-                "Expected total, the number of words of each sample, for the multinomial likelihood; got None. "
+                "Expected total, the number of words per sample, for the multinomial likelihood; got None. "
                 "Pass total= with one number per sample."
             )
         share = torch.softmax(output.double(), -1)
@@ -190,7 +190,7 @@ class Poisson(_Factorised):
 
 
 class NegativeBinomial(Poisson):
-    r"""Counts of mean :math:`m_j = \text{size} \cdot e^{\text{output}_j}` and variance :math:`m_j + m_j^2/r_j`."""
+    r"""Counts of mean :math:`m = \text{size} \cdot e^{\text{output}_j}` and variance :math:`m + m^2/r_j`."""
 
     name = "negative_binomial"
     has_dispersion = True

@@ -173,16 +173,16 @@ def _resolve(columns: Any, n_features: int) -> np.ndarray:
     index = columns if isinstance(columns, slice) else np.asarray(columns)
     if isinstance(index, np.ndarray) and (index.ndim != 1 or (index.size and index.dtype.kind not in "iub")):
         raise ParameterError(
-            f"Expected the columns of a likelihood as a list of indices, a slice or a boolean mask; got {columns!r}. "
-            "Give positions, counted from 0."
+            "Expected the columns of a likelihood as a list of indices, a slice or a boolean mask; "
+            f"got {columns!r}. Give positions, counted from 0."
         )
     every = np.arange(n_features)
     try:
         return every[index] if isinstance(index, slice) or index.size else every[:0]
     except IndexError as error:
         raise ParameterError(
-            f"Expected the columns of a likelihood to lie in a table of {n_features} columns; got {columns!r}. "
-            "Give positions, counted from 0."
+            f"Expected the columns of a likelihood to lie in a table of {n_features} columns; "
+            f"got {columns!r}. Give positions, counted from 0."
         ) from error
 
 

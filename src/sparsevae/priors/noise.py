@@ -2,8 +2,8 @@ r"""The inverse-gamma prior on the Gaussian noise variances, and its calibration
 
 .. math:: \sigma_j^2 \sim \mathrm{InverseGamma}(\nu/2, \nu\xi/2)
 
-Conventions: variances have shape (..., n_features); ξ is a number, or one number per feature when the features
-were standardised each by its own scale (then :math:`\xi_j = \xi / s_j^2`).
+Conventions: variances have shape (..., n_features); ξ is a number, or one number per feature when the
+features were standardised each by its own scale (then :math:`\xi_j = \xi / s_j^2`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def calibrate_noise_scale(
 
     .. math:: P(\sigma^2 \le q) = \text{coverage} \iff \xi = q\,\chi^2_\nu(1 - \text{coverage}) / \nu
 
-    where q is the quantile of the sample variances and :math:`\chi^2_\nu(\cdot)` the chi-square quantile function.
+    where q is the quantile of the variances and :math:`\chi^2_\nu(\cdot)` the chi-square quantile function.
 
     Parameters
     ----------
     variances : array of shape (n_features,)
-        Sample variances of the features in the user's units. Constant features are left out: a variance of zero
-        says nothing about noise.
+        Sample variances of the features in the user's units. Constant features are left out: a variance of
+        zero says nothing about noise.
     nu : float
         Degrees of freedom of the prior.
     quantile : float
@@ -53,7 +53,7 @@ def calibrate_noise_scale(
 
     Notes
     -----
-    Appendix "Sparse VAE settings": the 5 % quantile of the sample variances is the 90 % quantile of the prior.
+    Appendix "Sparse VAE settings": the 5 % quantile of the variances is the 90 % quantile of the prior.
     """
     values = variances.detach().cpu().numpy() if isinstance(variances, Tensor) else np.asarray(variances)
     positive = values[values > 0]

@@ -100,8 +100,8 @@ def penalty_weight(inclusion: Tensor, *, spike_rate: float | Tensor, slab_rate: 
 
     Notes
     -----
-    Appendix "Inference" (`appendix:inference`). The objective to be *maximised* has :math:`-\lambda^*|w|`; the
-    appendix prints the term with a plus sign.
+    Appendix "Inference" (`appendix:inference`). The objective to be *maximised* has :math:`-\lambda^*|w|`;
+    the appendix prints the term with a plus sign.
     """
     return spike_rate + (slab_rate - spike_rate) * inclusion
 
@@ -125,8 +125,8 @@ def proximal_step(mask: Tensor, threshold: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Written as ``w - clamp(w, -t, t)``, which is the same and leaves +0.0 where the product with the sign would
-    leave -0.0.
+    Written as ``w - clamp(w, -t, t)``, which is the same and leaves +0.0 where the product with the sign
+    would leave -0.0.
     """
     if isinstance(threshold, Tensor):
         return mask - torch.minimum(torch.maximum(mask, -threshold), threshold)
@@ -153,8 +153,8 @@ def log_prior(
 
     Notes
     -----
-    The prior term of `eq:exact_map_objective`. Its gradient in ``|w|`` is minus `penalty_weight`. Two fits may be
-    compared by it at equal rates only: a change of the spike rate changes the normalising constants.
+    The prior term of `eq:exact_map_objective`. Its gradient in ``|w|`` is minus `penalty_weight`. Two fits
+    may be compared by it at equal rates only: a change of the spike rate changes the normalising constants.
     """
     rate = inclusion_rate.unsqueeze(-2)
     slab = torch.log(rate) + _log(slab_rate / 2) - slab_rate * mask.abs()

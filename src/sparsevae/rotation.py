@@ -1,0 +1,286 @@
+"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
+
+Everything here is linear and on numpy arrays. Loadings A (n_features × n_factors) of uncorrelated factors may be
+replaced by :math:`A T^{-\\top}` with correlated factors of unit variance, whose correlation is
+:math:`T^\\top T`, without any change to the model; among these the sparsest is the one to start from.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigh
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils import check_random_state
+
+from sparsevae.exceptions import ParameterError
+
+__all__ = ["Rotation", "oblique_rotation", "oblique_rotations", "parallel_analysis", "principal_loadings"]
+
+RandomState = int | np.random.RandomState | None
+
+
+class Rotation(NamedTuple):
+    """Rotated loadings (n_features, n_factors), correlation of the factors (n_factors, n_factors), loss."""
+
+    loadings: np.ndarray
+    factor_correlation: np.ndarray
+    loss: float
+
+
+def parallel_analysis(
+    X_standardised: ArrayLike,
+    n_permutations: int = 20,
+    quantile: float = 0.95,
+    random_state: RandomState = None,
+    *,
+    max_factors: int = 50,
+    max_samples: int = 10_000,
+) -> int:
+    r"""Number of linear factors by Horn's parallel analysis.
+
+    A factor counts as long as its eigenvalue of the correlation matrix exceeds what the same rank reaches when
+    every column is permuted on its own, which keeps each feature's distribution and breaks every dependence.
+
+    Parameters
+    ----------
+    X_standardised : array of shape (n_samples, n_features)
+        Columns of mean 0 and variance 1; a constant column is all zeros.
+    n_permutations : int
+    quantile : float
+        Of the permuted eigenvalues, at each rank.
+    random_state : int, RandomState or None
+    max_factors : int
+        The count stops here: no more eigenvalues are computed.
+    max_samples : int
+        In a longer table that many rows are drawn at random; they settle the matter, and permuting is slow.
+
+    Returns
+    -------
+    int
+        Between 0 and ``max_factors``.
+    """
+    rng = check_random_state(random_state)
+    X = np.asarray(X_standardised)
+    if len(X) > max_samples:
+        X = X[rng.choice(len(X), max_samples, replace=False)]
+    columns = np.ascontiguousarray(X.T)  # feature × sample: permuting a row is quick
+    n_leading = min(max_factors, *columns.shape)
+
+    observed = _leading_eigenvalues(columns, n_leading, rng)
+    shuffle = np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
+    permuted = [
+        _leading_eigenvalues(shuffle.permuted(columns, axis=1), n_leading, rng) for _ in range(n_permutations)
+    ]
+    exceeds = observed > np.quantile(permuted, quantile, axis=0)
+    return int(np.logical_and.accumulate(exceeds).sum())
+
+
+def principal_loadings(correlation: ArrayLike, n_factors: int) -> np.ndarray:
+    r"""Loadings of the leading principal components, each scaled to its standard deviation.
+
+    .. math:: A = V_{1:K}\,\mathrm{diag}(\lambda_1, \dots, \lambda_K)^{1/2}
+
+    Parameters
+    ----------
+    correlation : array of shape (n_features, n_features)
+    n_factors : int
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_factors)
+        Largest first; each column's largest entry is positive.
+    """
+    R = np.asarray(correlation, dtype=np.float64)
+    n_features = len(R)
+    if not 1 <= n_factors <= n_features:
+        raise ParameterError(
+            f"Expected n_factors between 1 and the number of features, {n_features}; got {n_factors}. "
+            "Take fewer factors for the start and leave the spare ones unset."
+        )
+    values, vectors = eigh(R, subset_by_index=(n_features - n_factors, n_features - 1))
+    loadings = vectors[:, ::-1] * np.sqrt(np.clip(values[::-1], 0.0, None))
+    return loadings * _dominant_sign(loadings)
+
+
+def oblique_rotation(
+    loadings: ArrayLike,
+    *,
+    p: float = 0.5,
+    epsilon: float = 0.01,
+    n_starts: int = 20,
+    random_state: RandomState = None,
+) -> Rotation:
+    r"""The sparsest oblique rotation of given loadings.
+
+    .. math:: \min_T \sum_{j,k} (l_{jk}^2 + \epsilon)^{p/2}, \quad
+        L = A T^{-\top}, \quad \mathrm{diag}(T^\top T) = 1
+
+    Parameters
+    ----------
+    loadings : array of shape (n_features, n_factors)
+        Loadings A of uncorrelated factors.
+    p : float
+        Below 1 the loss rewards exact sparsity; smaller is sharper, and has more local minima.
+    epsilon : float
+        Smooths the loss at zero.
+    n_starts : int
+        The unrotated axes and ``n_starts - 1`` random orthogonal ones.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    Rotation
+        ``(loadings, factor_correlation, loss)`` of the best start. Factors are in the order of their sum of
+        squared loadings, each with its largest loading positive.
+
+    Notes
+    -----
+    Gradient projection (Jennrich 2002, "A simple general method for oblique rotation"), all starts at once.
+    """
+    starts = _rotate(loadings, p, epsilon, n_starts, random_state)
+    return min(starts, key=lambda rotation: rotation.loss)
+
+
+def oblique_rotations(
+    loadings: ArrayLike,
+    *,
+    p: float = 0.5,
+    epsilon: float = 0.01,
+    n_starts: int = 20,
+    n_solutions: int = 4,
+    congruence: float = 0.95,
+    random_state: RandomState = None,
+) -> list[Rotation]:
+    """The best few local minima of `oblique_rotation` that differ from each other.
+
+    Parameters
+    ----------
+    loadings, p, epsilon, n_starts, random_state
+        As in `oblique_rotation`.
+    n_solutions : int
+        At most so many are returned.
+    congruence : float
+        Two solutions are the same when their factors can be paired, up to sign and order, so that every pair's
+        congruence (cosine of the loadings) exceeds this.
+
+    Returns
+    -------
+    list of Rotation
+        Smallest loss first.
+    """
+    distinct: list[Rotation] = []
+    for rotation in sorted(_rotate(loadings, p, epsilon, n_starts, random_state), key=lambda r: r.loss):
+        if not any(_same(rotation.loadings, other.loadings, congruence) for other in distinct):
+            distinct.append(rotation)
+        if len(distinct) == n_solutions:
+            break
+    return distinct
+
+
+def _leading_eigenvalues(columns: np.ndarray, n_leading: int, rng: np.random.RandomState) -> np.ndarray:
+    """Largest eigenvalues of the correlation matrix, in falling order."""
+    n_features, n_samples = columns.shape
+    shorter = columns if n_features <= n_samples else columns.T
+    size = len(shorter)
+    if size <= _EXACT_SIZE:
+        gram = shorter @ shorter.T / n_samples
+        return eigh(gram, eigvals_only=True, subset_by_index=(size - n_leading, size - 1))[::-1]
+    # Block power iteration: a small bias downwards at the edge of the noise, the same with and without factors.
+    basis = rng.standard_normal((size, min(n_leading + 10, size))).astype(columns.dtype)
+    for _ in range(_POWER_ITERATIONS):
+        basis, _ = np.linalg.qr(shorter @ (shorter.T @ basis))
+    return np.linalg.svd(shorter.T @ basis, compute_uv=False)[:n_leading] ** 2 / n_samples
+
+
+_EXACT_SIZE = 500
+_POWER_ITERATIONS = 4
+_MAX_ITERATIONS = 500
+_MAX_HALVINGS = 30
+_TOLERANCE = 1e-5
+
+
+def _rotate(
+    loadings: ArrayLike, p: float, epsilon: float, n_starts: int, random_state: RandomState
+) -> list[Rotation]:
+    A = np.asarray(loadings, dtype=np.float64)
+    n_factors = A.shape[1]
+    rng = check_random_state(random_state)
+    T = np.empty((n_starts, n_factors, n_factors))
+    T[0] = np.eye(n_factors)
+    T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]
+    T = _gradient_projection(A, T, p, epsilon)
+
+    rotated = A @ np.linalg.inv(T).mT
+    loss, _ = _sparsity_loss(rotated, p, epsilon)
+    return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
+
+
+def _gradient_projection(A: np.ndarray, T: np.ndarray, p: float, epsilon: float) -> np.ndarray:
+    """Descend from every start T (start × factor × factor) at once; those that have arrived drop out."""
+    T = T.copy()
+    step = np.ones(len(T))
+    running = np.arange(len(T))
+    inverse = np.linalg.inv(T)
+    L = A @ inverse.mT  # start × feature × factor
+    loss, slope = _sparsity_loss(L, p, epsilon)
+    for _ in range(_MAX_ITERATIONS):
+        # dQ/dT, then its part along the manifold of unit columns.
+        gradient = -(L.mT @ slope @ inverse).mT
+        gradient -= T[running] * (T[running] * gradient).sum(1, keepdims=True)
+        norm = np.sqrt(np.square(gradient).sum((1, 2)))
+        going = np.flatnonzero(norm > _TOLERANCE * A.size)
+        if going.size == 0:
+            break
+        running, inverse, L, loss, slope = (v[going] for v in (running, inverse, L, loss, slope))
+        gradient, norm = gradient[going], norm[going]
+
+        # Armijo's rule for each start on its own; those that passed keep their step while others halve theirs.
+        step[running] *= 2.0
+        open_ = np.arange(len(running))
+        for _ in range(_MAX_HALVINGS):
+            chosen = running[open_]
+            trial = T[chosen] - step[chosen, None, None] * gradient[open_]
+            trial /= np.linalg.norm(trial, axis=1, keepdims=True)
+            trial_inverse = np.linalg.inv(trial)
+            trial_L = A @ trial_inverse.mT
+            trial_loss, trial_slope = _sparsity_loss(trial_L, p, epsilon)
+            passed = trial_loss < loss[open_] - 0.5 * np.square(norm[open_]) * step[chosen]
+            done = open_[passed]
+            T[running[done]], inverse[done], L[done] = trial[passed], trial_inverse[passed], trial_L[passed]
+            loss[done], slope[done] = trial_loss[passed], trial_slope[passed]
+            open_ = open_[~passed]
+            if open_.size == 0:
+                break
+            step[running[open_]] /= 2.0
+        if open_.size:  # no step of any size goes down: as far as the arithmetic can tell, arrived
+            going = np.setdiff1d(np.arange(len(running)), open_)
+            running, inverse, L, loss, slope = (v[going] for v in (running, inverse, L, loss, slope))
+    return T
+
+
+def _sparsity_loss(L: np.ndarray, p: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """Loss of each start, and its derivative in the loadings."""
+    smooth = np.square(L) + epsilon
+    # The power is most of the work, and two square roots are ten times quicker.
+    power = np.sqrt(np.sqrt(smooth)) if p == 0.5 else smooth ** (p / 2.0)
+    return power.sum((1, 2)), p * L * power / smooth
+
+
+def _canonical(L: np.ndarray, correlation: np.ndarray, loss: float) -> Rotation:
+    order = np.argsort(-np.square(L).sum(0), kind="stable")
+    sign = _dominant_sign(L[:, order])
+    return Rotation(L[:, order] * sign, correlation[np.ix_(order, order)] * np.outer(sign, sign), float(loss))
+
+
+def _dominant_sign(L: np.ndarray) -> np.ndarray:
+    largest = np.take_along_axis(L, np.abs(L).argmax(0)[None, :], 0)[0]
+    return np.where(largest < 0, -1.0, 1.0)
+
+
+def _same(L: np.ndarray, other: np.ndarray, congruence: float) -> bool:
+    norms = np.outer(np.linalg.norm(L, axis=0), np.linalg.norm(other, axis=0))
+    cosine = np.abs(L.T @ other) / np.maximum(norms, np.finfo(float).tiny)
+    return bool(cosine[linear_sum_assignment(-cosine)].min() > congruence)
