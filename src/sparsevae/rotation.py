@@ -1,8 +1,8 @@
-"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
+r"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
 
-Everything here is linear and on numpy arrays. Loadings A (n_features × n_factors) of uncorrelated factors may be
-replaced by :math:`A T^{-\\top}` with correlated factors of unit variance, whose correlation is
-:math:`T^\\top T`, without any change to the model; among these the sparsest is the one to start from.
+Everything here is linear and on numpy arrays. Loadings A (n_features × n_factors) of uncorrelated factors may
+be replaced by :math:`A T^{-\top}` with correlated factors of unit variance, whose correlation is
+:math:`T^\top T`, without any change to the model; among these the sparsest is the one to start from.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def parallel_analysis(
 ) -> int:
     r"""Number of linear factors by Horn's parallel analysis.
 
-    A factor counts as long as its eigenvalue of the correlation matrix exceeds what the same rank reaches when
-    every column is permuted on its own, which keeps each feature's distribution and breaks every dependence.
+    A factor counts as long as its eigenvalue of the correlation matrix exceeds what the same rank reaches
+    when every column is permuted on its own: that keeps each feature's distribution and breaks every
+    dependence.
 
     Parameters
     ----------
@@ -163,8 +164,8 @@ def oblique_rotations(
     n_solutions : int
         At most so many are returned.
     congruence : float
-        Two solutions are the same when their factors can be paired, up to sign and order, so that every pair's
-        congruence (cosine of the loadings) exceeds this.
+        Two solutions are the same when their factors can be paired, up to sign and order, so that every
+        pair's congruence (cosine of the loadings) exceeds this.
 
     Returns
     -------
@@ -188,7 +189,7 @@ def _leading_eigenvalues(columns: np.ndarray, n_leading: int, rng: np.random.Ran
     if size <= _EXACT_SIZE:
         gram = shorter @ shorter.T / n_samples
         return eigh(gram, eigvals_only=True, subset_by_index=(size - n_leading, size - 1))[::-1]
-    # Block power iteration: a small bias downwards at the edge of the noise, the same with and without factors.
+    # Block power iteration: slightly low at the edge of the noise, alike in the data and in permutations.
     basis = rng.standard_normal((size, min(n_leading + 10, size))).astype(columns.dtype)
     for _ in range(_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(shorter @ (shorter.T @ basis))
@@ -237,7 +238,7 @@ def _gradient_projection(A: np.ndarray, T: np.ndarray, p: float, epsilon: float)
         running, inverse, L, loss, slope = (v[going] for v in (running, inverse, L, loss, slope))
         gradient, norm = gradient[going], norm[going]
 
-        # Armijo's rule for each start on its own; those that passed keep their step while others halve theirs.
+        # Armijo's rule for each start on its own: those that pass keep their step, the others halve theirs.
         step[running] *= 2.0
         open_ = np.arange(len(running))
         for _ in range(_MAX_HALVINGS):

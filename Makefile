@@ -1,0 +1,50 @@
+# The two commands to know: `make demo` and `make test`. Each builds .venv first if it is not there.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test test-slow lint format bench docs clean
+
+help:  ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(READY)  ## build .venv with the tested versions and all extras
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sparsevae needs Python 3.11 or later; got $$($(PYTHON) --version). Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,docs,dev]'
+	@touch $@
+
+demo: $(READY)  ## generate data with known factors, fit, compare: about a minute
+	$(BIN)/sparsevae demo
+
+# One thread per worker: two workers with two threads each would fight over two cores.
+test: $(READY)  ## run the tests: some minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+test-slow: $(READY)  ## run the tests that take minutes each
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)  ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## measure speed and recovery; results in bench-results/
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## build the documentation in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:  ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
