@@ -1,4 +1,4 @@
-"""The structure behind every anchored problem: which feature depends on which factors, and through which curve."""
+"""The structure behind every anchored problem: which factors a feature has, and through which curve."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def correlation_matrix(correlation: float | np.ndarray, n_factors: int) -> np.nd
         or not np.allclose(np.diag(matrix), 1)
     ):
         raise ParameterError(
-            f"Expected correlation to be a number or a symmetric {n_factors} x {n_factors} matrix with ones on its "
-            f"diagonal; got shape {np.shape(correlation)}."
+            f"Expected correlation to be a number or a symmetric {n_factors} x {n_factors} matrix with ones "
+            f"on its diagonal; got shape {np.shape(correlation)}."
         )
     if n_factors and np.linalg.eigvalsh(matrix).min() <= 0:
         raise ParameterError(
@@ -54,7 +54,7 @@ def draw_supports(
     n_noise_features: int,
     n_factors_without_anchors: int,
 ) -> list[tuple[int, ...]]:
-    """Factors of each feature: anchors first, factor by factor, then features of several factors, then pure noise.
+    """Draw the factors of each feature: anchors first, then features of several factors, then pure noise.
 
     The number of anchors per factor is lowered where the features do not suffice. Features of several factors
     have 2 to ``max_factors_per_feature`` of them and use all factors equally often.
@@ -77,8 +77,8 @@ def draw_supports(
     if n_anchored < 0 or n_signal < n_anchored + reserved:
         raise ParameterError(
             f"Expected room for an anchor of each of {n_anchored} factors and two features for each of "
-            f"{n_factors_without_anchors} factors without anchors; got {n_signal} features that are not pure noise. "
-            f"Ask for more features or fewer factors."
+            f"{n_factors_without_anchors} factors without anchors; got {n_signal} features that are not pure "
+            "noise. Ask for more features or fewer factors."
         )
     most = min(max_factors_per_feature, n_factors)
     if n_factors_without_anchors and most < 2:
@@ -112,10 +112,10 @@ def draw_curves(
 ) -> list[Curve]:
     """Draw a response curve for each support; scales are arbitrary and left to the caller.
 
-    The first two anchors of a factor are linear, as assumption A1 of the paper asks for two of the same curve;
-    the others, and the main effects of features with several factors, are ``tanh`` or ``softplus`` with
-    probability ``nonlinear_share``. A share ``interaction_share`` of the features with several factors adds
-    the product of two of them.
+    The first two anchors of a factor are linear, as assumption A1 of the paper asks for two of the same
+    curve; the others, and the main effects of features with several factors, are ``tanh`` or ``softplus``
+    with probability ``nonlinear_share``. A share ``interaction_share`` of the features with several factors
+    adds the product of two of them.
 
     Returns
     -------

@@ -35,7 +35,8 @@ class Dataset:
     noise_variance : ndarray of shape (n_features,), optional
         The true noise variance of each feature, where it is known.
     curves : tuple of callables, one per feature, optional
-        The true response curves: ``curves[j](factors)`` has shape (n_samples,), ``str(curves[j])`` is readable.
+        The true response curves: ``curves[j](factors)`` has shape (n_samples,), ``str(curves[j])`` is
+        readable.
     test : Dataset, optional
         Held-out samples, where the data set prescribes them.
     """
@@ -71,7 +72,8 @@ class Dataset:
         for field, (value, shape) in expected.items():
             if value is not None and not _agrees(np.shape(value), shape):
                 raise DataError(
-                    f"Expected {field} of shape {shape} beside X of shape {self.X.shape}; got {np.shape(value)}."
+                    f"Expected {field} of shape {shape} beside X of shape {self.X.shape}; got "
+                    f"{np.shape(value)}."
                 )
         if self.curves is not None and len(self.curves) != n_features:
             raise DataError(f"Expected one curve per feature ({n_features}); got {len(self.curves)}.")
@@ -107,7 +109,8 @@ class Dataset:
             for field in ("factors", "mask", "target", "mean", "noise_variance", "curves", "test")
             if getattr(self, field) is not None
         ]
-        return f"Dataset({self.n_samples} samples x {self.n_features} features, {kind}; known: {', '.join(known) or '-'})"
+        size = f"{self.n_samples} samples x {self.n_features} features"
+        return f"Dataset({size}, {kind}; known: {', '.join(known) or '-'})"
 
 
 def as_generator(

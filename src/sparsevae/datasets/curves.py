@@ -145,7 +145,7 @@ class TopicCurve:
 
 
 def shape_scale(shape: str) -> float:
-    """Standard deviation of ``shape(z)`` under a standard normal z, by Gauss-Hermite quadrature.
+    """Return the standard deviation of ``shape(z)`` under a standard normal z, by Gauss-Hermite quadrature.
 
     Parameters
     ----------

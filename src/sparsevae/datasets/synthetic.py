@@ -42,8 +42,8 @@ def make_sparse_factors(
 
     Notes
     -----
-    Section "Synthetic example" (`eq:synthetic_data`). The paper states :math:`\sigma^2 = 0.5`, a variance, and so
-    does this function. The authors' released code draws noise of *standard deviation* 0.5: pass
+    Section "Synthetic example" (`eq:synthetic_data`). The paper states :math:`\sigma^2 = 0.5`, a variance,
+    and so does this function. The authors' released code draws noise of *standard deviation* 0.5: pass
     ``noise_variance=0.25`` to repeat it.
     """
     check_count("n_samples", n_samples, minimum=1)
@@ -63,9 +63,9 @@ def make_sparse_factors(
     generator = as_generator(random_state)
     factors = generator.standard_normal((n_samples, 2)) @ np.linalg.cholesky(covariance).T
     description = (
-        f"Synthetic data of the paper, section 'Synthetic example': {n_samples} samples of 7 features and 2 factors "
-        f"with correlation {correlation}; Gaussian noise of variance {noise_variance} (a variance, as in the paper; "
-        f"the released code uses a standard deviation of 0.5)."
+        f"Synthetic data of the paper, section 'Synthetic example': {n_samples} samples of 7 features and 2 "
+        f"factors with correlation {correlation}; Gaussian noise of variance {noise_variance} (a variance, "
+        "as in the paper; the released code uses a standard deviation of 0.5)."
     )
     return _gaussian(generator, factors, curves, np.full(7, float(noise_variance)), description)
 
@@ -148,9 +148,9 @@ def make_anchored_factors(
     n_interacting = sum(any(term.shape == "product" for term in c.terms) for c in curves)
     description = (
         f"Anchored synthetic data: {n_samples} samples of {n_features} features and {n_factors} factors; "
-        f"anchors per factor {anchors}; {(sizes > 1).sum()} features of 2 to {max_factors_per_feature} factors, "
-        f"{n_interacting} of them with a product; {is_noise.sum()} features of pure noise; "
-        f"noise standard deviation {noise_level} of the signal's; correlation of the factors "
+        f"anchors per factor {anchors}; {(sizes > 1).sum()} features of 2 to {max_factors_per_feature} "
+        f"factors, {n_interacting} of them with a product; {is_noise.sum()} features of pure noise; noise "
+        f"standard deviation {noise_level} of the signal's; correlation of the factors "
         f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
     )
     return _gaussian(noise, factors, curves, noise_variance, description)

@@ -60,8 +60,8 @@ def make_anchored_counts(
 
     Notes
     -----
-    Under a softmax only differences of logits are seen. The background words, whose logits are constant, settle
-    the level: without them the same probabilities could be had with one factor fewer.
+    Under a softmax only differences of logits are seen. The background words, whose logits are constant,
+    settle the level: without them the same probabilities could be had with one factor fewer.
     """
     check_count("n_samples", n_samples, minimum=1)
     check_count("document_length", document_length, minimum=0)
@@ -92,15 +92,16 @@ def make_anchored_counts(
     counts = noise.multinomial(document_length, probabilities)
     anchors = np.bincount([s[0] for s in supports if len(s) == 1], minlength=n_factors).tolist()
     return Dataset(
-        X=sparse.csr_array(counts),
+        X=sparse.csr_array(counts.astype(np.int32)),
         feature_names=np.array([f"word{j}" for j in range(n_features)]),
         factors=factors,
         mask=mask_of(supports, n_factors),
         description=(
-            f"Anchored synthetic counts: {n_samples} documents of {document_length} words out of {n_features}, "
-            f"{n_factors} topics; anchor words per topic {anchors}; {sum(len(s) > 1 for s in supports)} words in 2 to "
-            f"{max_factors_per_feature} topics; {n_background} background words; strength {strength}; correlation of "
-            f"the factors {correlation if np.ndim(correlation) == 0 else 'as given'}."
+            f"Anchored synthetic counts: {n_samples} documents of {document_length} words out of "
+            f"{n_features}, {n_factors} topics; anchor words per topic {anchors}; "
+            f"{sum(len(s) > 1 for s in supports)} words in 2 to {max_factors_per_feature} topics; "
+            f"{n_background} background words; strength {strength}; correlation of the factors "
+            f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
         ),
         mean=document_length * probabilities,
         curves=tuple(curves),
@@ -128,8 +129,8 @@ def make_anchored_binary(
     ----------
     n_samples, n_features, n_factors : int
     correlation : float or ndarray of shape (n_factors, n_factors), default=0.0
-    anchors_per_factor, max_factors_per_feature, interaction_share, nonlinear_share : see `make_anchored_factors`
-    strength : float, default=3.0
+    anchors_per_factor, max_factors_per_feature, interaction_share, nonlinear_share : see
+    `make_anchored_factors` strength : float, default=3.0
         Standard deviation of each feature's logit over samples.
     n_noise_features, n_factors_without_anchors : int, default=0
     random_state : int, Generator, RandomState or None
@@ -173,10 +174,10 @@ def make_anchored_binary(
         factors=factors,
         mask=mask_of(supports, n_factors),
         description=(
-            f"Anchored synthetic binary data: {n_samples} samples of {n_features} features and {n_factors} factors; "
-            f"anchors per factor {anchors}; {sum(len(s) > 1 for s in supports)} features of 2 to "
-            f"{max_factors_per_feature} factors; {sum(not s for s in supports)} features of pure noise; standard "
-            f"deviation of the logits {strength}; correlation of the factors "
+            f"Anchored synthetic binary data: {n_samples} samples of {n_features} features and {n_factors} "
+            f"factors; anchors per factor {anchors}; {sum(len(s) > 1 for s in supports)} features of 2 to "
+            f"{max_factors_per_feature} factors; {sum(not s for s in supports)} features of pure noise; "
+            f"standard deviation of the logits {strength}; correlation of the factors "
             f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
         ),
         mean=probabilities,

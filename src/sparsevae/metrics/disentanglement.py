@@ -30,8 +30,8 @@ def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
         D = \sum_c \frac{R_{c\cdot}}{R_{\cdot\cdot}} \Big(1 - H_K\big(R_{ck} / R_{c\cdot}\big)\Big), \qquad
         C = \sum_k \frac{R_{\cdot k}}{R_{\cdot\cdot}} \Big(1 - H_M\big(R_{ck} / R_{\cdot k}\big)\Big)
 
-    with :math:`R_{ck}` the importance of code c for factor k, and entropies :math:`H_K, H_M` in the base of the
-    number of factors and of codes.
+    with :math:`R_{ck}` the importance of code c for factor k, and entropies :math:`H_K, H_M` in the base of
+    the number of factors and of codes.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
     -----
     Eastwood & Williams (2018). Importances are those of gradient boosted trees fitted on all given rows, one
     model per factor. Informativeness is the mean over factors of R2 on a random half of the rows with trees
-    fitted on the other half, not below 0. The released code of the paper fits on 16 rows only, where the score
-    of one and the same code varies by 0.24: use several hundred rows. Codes that say nothing score 0.
+    fitted on the other half, not below 0. The released code of the paper fits on 16 rows only, where the
+    score of one and the same code varies by 0.24: use several hundred rows. Codes that say nothing score 0.
     """
     importances = code_importances(codes, factors, random_state=random_state)
     total = importances.sum()
@@ -67,7 +67,7 @@ def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
 
 
 def code_importances(codes: Any, factors: Any, *, random_state: int | None = 0) -> np.ndarray:
-    """Importance of each code for each factor in gradient boosted trees.
+    """Return the importance of each code for each factor in gradient boosted trees.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _varying(codes: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _concentration(importances: np.ndarray) -> np.ndarray:
-    """One minus the entropy of each row, in the base of the number of columns; one column is fully concentrated."""
+    """One minus the entropy of each row, in the base of the number of columns; 1 for a single column."""
     n_columns = importances.shape[1]
     if n_columns == 1:
         return np.ones(len(importances))

@@ -1,6 +1,7 @@
 """How well an estimated support agrees with the true one, whatever the order of the factors.
 
-A support is the pattern of exact non-zeros of a mask of shape (n_features, n_factors). No threshold is applied.
+A support is the pattern of exact non-zeros of a mask of shape (n_features, n_factors). No threshold is
+applied.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def support_score(mask: Any, true_mask: Any) -> SupportScore:
 
     Notes
     -----
-    Non-zeros of an estimated factor without partner are false positives, those of a true factor without partner
-    false negatives. F1 is 2 TP / (non-zeros of the estimate + non-zeros of the truth), so the matching with the
-    most common non-zeros is the one with the best F1. Two empty supports agree: 1.
+    Non-zeros of an estimated factor without partner are false positives, those of a true factor without
+    partner false negatives. F1 is 2 TP / (non-zeros of the estimate + non-zeros of the truth), so the
+    matching with the most common non-zeros is the one with the best F1. Two empty supports agree: 1.
     """
     estimate, truth = _supports(mask, true_mask)
     matching = match_supports(mask, true_mask)
