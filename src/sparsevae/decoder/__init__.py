@@ -1,9 +1,10 @@
 """The masked decoder: the literal loop (the oracle) and the paths that give the same numbers sooner."""
 
+from sparsevae.decoder.blocked import decode_blocked
 from sparsevae.decoder.dense import decode_dense, decode_shared
 from sparsevae.decoder.dispatch import decode
 from sparsevae.decoder.literal import decode_literal
 from sparsevae.decoder.module import MaskedDecoder
 from sparsevae.decoder.weights import DecoderWeights
 
-__all__ = ["DecoderWeights", "MaskedDecoder", "decode", "decode_dense", "decode_literal", "decode_shared"]
+__all__ = ["DecoderWeights", "MaskedDecoder", "decode", "decode_blocked", "decode_dense", "decode_literal", "decode_shared"]

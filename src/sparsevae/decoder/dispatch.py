@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from sparsevae.decoder.blocked import decode_blocked
 from sparsevae.decoder.dense import decode_dense, decode_shared
 from sparsevae.decoder.weights import DecoderWeights
 from sparsevae.exceptions import ParameterError
@@ -11,6 +12,7 @@ from sparsevae.exceptions import ParameterError
 __all__ = ["decode"]
 
 _PRECISIONS = ("float32", "bfloat16")
+_SMALL = 1 << 18  # activations per layer below which kernel launches, not arithmetic, are the cost
 
 
 def decode(
@@ -44,4 +46,7 @@ def decode(
         raise ParameterError(f"Expected precision to be one of {_PRECISIONS}; got {precision!r}.")
     if mask is None:
         return decode_shared(z, weights)
-    return decode_dense(mask, z, weights)
+    small = z.shape[-2] * mask.shape[-2] * weights.heads.shape[-1] <= _SMALL
+    if mask.ndim > 2 or weights.depth == 0 or small:
+        return decode_dense(mask, z, weights)
+    return decode_blocked(mask, z, weights, precision=precision)
