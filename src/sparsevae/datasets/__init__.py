@@ -1,16 +1,16 @@
 """Data sets of the paper and generators with known answers; each gives a frozen `Dataset`, without torch."""
 
-from .ability import load_ability_tests
-from .base import Dataset
-from .curves import Curve, Term, TopicCurve
-from .fetch import fetch, verify_file
-from .movielens import load_movielens
-from .peerread import load_peerread
-from .semisynthetic import Topics, fit_topics, make_semisynthetic
-from .sources import SOURCES, DataNotFoundError, DownloadError, Source, data_directory
-from .synthetic import make_anchored_factors, make_sparse_factors
-from .synthetic_discrete import make_anchored_binary, make_anchored_counts
-from .zeisel import load_zeisel, quantile_normalise
+from sparsevae.datasets.ability import load_ability_tests
+from sparsevae.datasets.base import Dataset
+from sparsevae.datasets.curves import Curve, Term, TopicCurve
+from sparsevae.datasets.fetch import fetch, verify_file
+from sparsevae.datasets.movielens import load_movielens
+from sparsevae.datasets.peerread import load_peerread
+from sparsevae.datasets.semisynthetic import Topics, fit_topics, make_semisynthetic
+from sparsevae.datasets.sources import SOURCES, DataNotFoundError, DownloadError, Source, data_directory
+from sparsevae.datasets.synthetic import make_anchored_factors, make_sparse_factors
+from sparsevae.datasets.synthetic_discrete import make_anchored_binary, make_anchored_counts
+from sparsevae.datasets.zeisel import load_zeisel, quantile_normalise
 
 __all__ = [
     "SOURCES",

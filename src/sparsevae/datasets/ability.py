@@ -7,7 +7,7 @@ from importlib import resources
 
 import numpy as np
 
-from .base import Dataset
+from sparsevae.datasets.base import Dataset
 
 __all__ = ["load_ability_tests"]
 

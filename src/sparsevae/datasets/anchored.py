@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import ParameterError
-from .base import check_count
-from .curves import Curve, Term, shape_scale
+from sparsevae.datasets.base import check_count
+from sparsevae.datasets.curves import Curve, Term, shape_scale
+from sparsevae.exceptions import ParameterError
 
 __all__ = ["correlation_matrix", "draw_curves", "draw_supports", "mask_of"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..exceptions import DataError, ParameterError
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = ["Dataset", "as_generator", "check_count"]
 

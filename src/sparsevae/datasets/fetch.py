@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from ..exceptions import DataError
-from .sources import DownloadError, Source, data_directory, get_source
+from sparsevae.datasets.sources import DownloadError, Source, data_directory, get_source
+from sparsevae.exceptions import DataError
 
 __all__ = ["fetch", "verify_file"]
 

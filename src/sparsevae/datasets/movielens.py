@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..exceptions import DataError, ParameterError
-from .base import Dataset, as_generator, check_count
-from .sources import get_source, locate
+from sparsevae.datasets.base import Dataset, as_generator, check_count
+from sparsevae.datasets.sources import get_source, locate
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = ["load_movielens"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from ..exceptions import DataError
-from .base import Dataset, check_count
-from .sources import get_source, locate
+from sparsevae.datasets.base import Dataset, check_count
+from sparsevae.datasets.sources import get_source, locate
+from sparsevae.exceptions import DataError
 
 __all__ = ["load_peerread"]
 

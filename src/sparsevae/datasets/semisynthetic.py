@@ -11,9 +11,9 @@ from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.decomposition import LatentDirichletAllocation
 
-from ..exceptions import DataError, ParameterError
-from .base import Dataset, as_generator, check_count
-from .peerread import load_peerread
+from sparsevae.datasets.base import Dataset, as_generator, check_count
+from sparsevae.datasets.peerread import load_peerread
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = ["Topics", "fit_topics", "make_semisynthetic"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..exceptions import DataError, ParameterError, SparseVAEError
+from sparsevae.exceptions import DataError, ParameterError, SparseVAEError
 
 __all__ = [
     "SOURCES",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import ParameterError
-from .anchored import correlation_matrix, draw_curves, draw_supports, mask_of
-from .base import Dataset, as_generator, check_count
-from .curves import Curve, Term
+from sparsevae.datasets.anchored import correlation_matrix, draw_curves, draw_supports, mask_of
+from sparsevae.datasets.base import Dataset, as_generator, check_count
+from sparsevae.datasets.curves import Curve, Term
+from sparsevae.exceptions import ParameterError
 
 __all__ = ["make_anchored_factors", "make_sparse_factors"]
 

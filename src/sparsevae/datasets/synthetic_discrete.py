@@ -6,11 +6,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
-from ..exceptions import ParameterError
-from .anchored import correlation_matrix, draw_curves, draw_supports, mask_of
-from .base import Dataset, as_generator, check_count
-from .curves import TopicCurve
-from .synthetic import REFERENCE_SAMPLES
+from sparsevae.datasets.anchored import correlation_matrix, draw_curves, draw_supports, mask_of
+from sparsevae.datasets.base import Dataset, as_generator, check_count
+from sparsevae.datasets.curves import TopicCurve
+from sparsevae.datasets.synthetic import REFERENCE_SAMPLES
+from sparsevae.exceptions import ParameterError
 
 __all__ = ["make_anchored_binary", "make_anchored_counts"]
 

@@ -15,9 +15,9 @@ import pandas as pd
 from scipy import sparse
 from scipy.stats import rankdata
 
-from ..exceptions import DataError, ParameterError
-from .base import Dataset, check_count
-from .sources import get_source, locate
+from sparsevae.datasets.base import Dataset, check_count
+from sparsevae.datasets.sources import get_source, locate
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = ["load_zeisel", "quantile_normalise"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import DataError
+from sparsevae.exceptions import DataError
 
 __all__ = ["as_matrix", "check_same_shape", "paired_matrices"]
 

@@ -9,8 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ..exceptions import DataError
-from .base import paired_matrices
+from sparsevae.exceptions import DataError
+from sparsevae.metrics.base import paired_matrices
 
 __all__ = ["DCI", "code_importances", "dci", "match_codes", "spearman_matrix", "spearman_mcc"]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .base import paired_matrices
+from sparsevae.metrics.base import paired_matrices
 
 __all__ = [
     "SupportScore",
