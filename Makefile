@@ -16,8 +16,9 @@ setup: $(READY)  ## build .venv with the tested versions and all extras
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sparsevae needs Python 3.11 or later; got $$($(PYTHON) --version). Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,docs,dev]'
+	@echo "Building $(VENV) with the versions of constraints.txt: a few minutes, once."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[all,docs,dev]'
 	@touch $@
 
 demo: $(READY)  ## generate data with known factors, fit, compare: about a minute

@@ -1,0 +1,107 @@
+"""The package is built in layers, and a module imports from the layers below its own only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sparsevae
+
+ROOT = Path(sparsevae.__file__).parent
+
+# Lowest first. A part may import from itself and from the lines above its own.
+LAYERS = [
+    {"exceptions", "validation"},
+    {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics"},
+    {"networks", "decoder"},
+    {"modules"},
+    {"training"},
+    {"identifiability", "persistence"},
+    {"estimators"},
+    {"tl"},
+    {"experiments"},
+    {"report"},
+    {"cli", "__main__"},
+]
+LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
+WITHOUT_TORCH = {"exceptions", "datasets", "metrics", "rotation"}
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+MAX_LINES = 400
+
+every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def _part(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def _imports(path: Path) -> set[str]:
+    """Absolute names of all that a file imports, inside functions too; not what only type checkers see."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = ["sparsevae", *path.relative_to(ROOT).parent.parts]
+    skipped = {
+        child
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for child in ast.walk(statement)
+    }
+    names = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def _imported_parts(path: Path) -> set[str]:
+    """First-level parts of the package that a file imports; a name of the package itself has none."""
+    names = (name.split(".") for name in _imports(path))
+    return {name[1] for name in names if name[0] == "sparsevae" and len(name) > 1 and name[1] in LAYER_OF}
+
+
+@every_module
+def test_every_module_belongs_to_a_layer(path):
+    assert _part(path) in LAYER_OF, f"{_part(path)} is in no layer: add it to LAYERS"
+
+
+@every_module
+def test_imports_go_downwards_only(path):
+    layer = LAYER_OF[_part(path)]
+    wrong = {part for part in _imported_parts(path) - {_part(path)} if LAYER_OF[part] >= layer}
+    assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}, which is not below it"
+
+
+@every_module
+def test_public_names_of_the_package_are_for_the_outermost_layers(path):
+    """Inside, `from sparsevae import SparseVAE` would tie a low layer to all others."""
+    from_package = {
+        name
+        for name in _imports(path)
+        if name.startswith("sparsevae.") and name.count(".") == 1 and name.split(".")[1] not in LAYER_OF
+    }
+    if LAYER_OF[_part(path)] < LAYER_OF["experiments"]:
+        assert from_package <= {"sparsevae.__version__"}
+
+
+@pytest.mark.parametrize("part", sorted(WITHOUT_TORCH))
+def test_the_numpy_side_never_imports_torch(part):
+    reached, waiting = set(), {part}
+    while waiting:
+        current = waiting.pop()
+        reached.add(current)
+        for path in (path for path in MODULES if _part(path) == current):
+            assert not {name for name in _imports(path) if name.split(".")[0] == "torch"}, path
+            waiting |= _imported_parts(path) - reached
+
+
+@every_module
+def test_no_module_is_too_long_to_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import linear_sum_assignment
+
+from sparsevae.rotation import (
+    _gradient_projection,
+    _leading_eigenvalues,
+    _sparsity_loss,
+    oblique_rotation,
+    oblique_rotations,
+    parallel_analysis,
+    principal_loadings,
+)
+
+
+def _sparse_loadings(rng, n_features, n_factors, n_anchors=4):
+    """Anchors first, then features with two or three factors."""
+    loadings = np.zeros((n_features, n_factors))
+    for j in range(n_features):
+        if j < n_anchors * n_factors:
+            support = [j // n_anchors]
+        else:
+            support = rng.choice(n_factors, rng.integers(2, min(3, n_factors) + 1), replace=False)
+        loadings[j, support] = rng.uniform(0.5, 1.0, len(support)) * rng.choice([-1, 1], len(support))
+    return loadings
+
+
+def _factor_correlation(n_factors, rho):
+    return np.full((n_factors, n_factors), rho) + (1 - rho) * np.eye(n_factors)
+
+
+def _unrotated(loadings, correlation):
+    """Loadings of the same model with uncorrelated factors, in arbitrary axes."""
+    signal = loadings @ correlation @ loadings.T
+    return principal_loadings(signal, loadings.shape[1])
+
+
+def _standardised(X):
+    return (X - X.mean(0)) / X.std(0)
+
+
+def _matched(rotated, truth):
+    """Columns of `rotated` in the order and with the signs of `truth`."""
+    cosine = rotated.T @ truth / np.outer(np.linalg.norm(rotated, axis=0), np.linalg.norm(truth, axis=0))
+    order = linear_sum_assignment(-np.abs(cosine).T)[1]
+    return order, np.sign(cosine[order, np.arange(len(order))])
+
+
+@pytest.mark.parametrize("n_factors, rho", [(3, 0.0), (5, 0.3), (7, 0.6)])
+def test_rotation_recovers_sparse_loadings_and_the_factor_correlation(rng, n_factors, rho):
+    truth = _sparse_loadings(rng, 8 * n_factors, n_factors)
+    correlation = _factor_correlation(n_factors, rho)
+
+    rotation = oblique_rotation(_unrotated(truth, correlation), random_state=0)
+
+    order, sign = _matched(rotation.loadings, truth)
+    np.testing.assert_allclose(rotation.loadings[:, order] * sign, truth, atol=0.06)
+    found = rotation.factor_correlation[np.ix_(order, order)] * np.outer(sign, sign)
+    np.testing.assert_allclose(found, correlation, atol=0.06)
+
+
+def test_rotation_recovers_twenty_five_factors(rng):
+    truth = _sparse_loadings(rng, 500, 25)
+    rotation = oblique_rotation(_unrotated(truth, _factor_correlation(25, 0.5)), n_starts=4, random_state=0)
+    order, _ = _matched(rotation.loadings, truth)
+    assert np.array_equal(np.abs(rotation.loadings[:, order]) > 0.25, truth != 0)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 4), st.sampled_from([0.5, 0.8, 1.0]))
+@settings(max_examples=15)
+def test_rotation_keeps_the_model(seed, n_factors, p):
+    loadings = np.random.default_rng(seed).normal(size=(12, n_factors))
+    rotation = oblique_rotation(loadings, p=p, n_starts=3, random_state=0)
+    implied = rotation.loadings @ rotation.factor_correlation @ rotation.loadings.T
+    np.testing.assert_allclose(implied, loadings @ loadings.T, atol=1e-8)
+    np.testing.assert_allclose(np.diag(rotation.factor_correlation), 1.0, atol=1e-12)
+
+
+@given(st.integers(0, 2**31))
+@settings(max_examples=15)
+def test_rotation_is_never_worse_than_where_it_began(seed):
+    loadings = np.random.default_rng(seed).normal(size=(15, 3))
+    before, _ = _sparsity_loss(loadings[None], 0.5, 0.01)
+    few, many = (oblique_rotation(loadings, epsilon=0.01, n_starts=n, random_state=0).loss for n in (1, 8))
+    assert many <= few <= before[0]
+
+
+def test_loss_is_what_the_docstring_says(rng):
+    loadings = rng.normal(size=(10, 3))
+    rotation = oblique_rotation(loadings, p=0.7, epsilon=0.02, n_starts=2, random_state=0)
+    assert rotation.loss == pytest.approx(((rotation.loadings**2 + 0.02) ** 0.35).sum())
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.3])
+def test_slope_of_the_loss_is_its_derivative(rng, p):
+    L = rng.normal(size=(1, 6, 2))
+    _, slope = _sparsity_loss(L, p, 0.01)
+    for index in np.ndindex(L.shape):
+        shift = np.zeros_like(L)
+        shift[index] = 1e-6
+        difference = _sparsity_loss(L + shift, p, 0.01)[0] - _sparsity_loss(L - shift, p, 0.01)[0]
+        assert slope[index] == pytest.approx(difference.item() / 2e-6, rel=1e-5, abs=1e-7)
+
+
+def test_starts_side_by_side_arrive_where_each_arrives_alone(rng):
+    A = _unrotated(_sparse_loadings(rng, 30, 3), _factor_correlation(3, 0.3))
+    starts = np.linalg.qr(rng.normal(size=(4, 3, 3)))[0]
+    together = _gradient_projection(A, starts, 0.5, 0.01, 1e-5)
+    for i in range(4):
+        np.testing.assert_allclose(
+            together[i], _gradient_projection(A, starts[i : i + 1], 0.5, 0.01, 1e-5)[0], atol=1e-8
+        )
+
+
+def test_rotation_arrives_at_a_stationary_point(rng):
+    A = _unrotated(_sparse_loadings(rng, 30, 3), _factor_correlation(3, 0.3))
+    best = oblique_rotation(A, random_state=0)
+    T = np.linalg.inv(np.linalg.lstsq(A, best.loadings, rcond=None)[0]).T
+    for _ in range(50):
+        moved = T + 1e-3 * rng.normal(size=T.shape)
+        moved /= np.linalg.norm(moved, axis=0)
+        loss, _ = _sparsity_loss((A @ np.linalg.inv(moved).T)[None], 0.5, 1e-3)
+        assert loss[0] >= best.loss - 1e-4
+
+
+def test_order_and_sign_are_canonical_and_repeat_with_the_seed(rng):
+    A = _unrotated(_sparse_loadings(rng, 40, 4), _factor_correlation(4, 0.4))
+    first, second = (oblique_rotation(A, random_state=7) for _ in range(2))
+    np.testing.assert_array_equal(first.loadings, second.loadings)
+    sums = np.square(first.loadings).sum(0)
+    assert (np.diff(sums) <= 0).all()
+    largest = first.loadings[np.abs(first.loadings).argmax(0), np.arange(4)]
+    assert (largest > 0).all()
+
+
+def test_distinct_minima_come_best_first_and_differ(rng):
+    rotations = oblique_rotations(rng.normal(size=(20, 5)), n_starts=20, n_solutions=6, random_state=0)
+    losses = [rotation.loss for rotation in rotations]
+    assert 2 <= len(rotations) <= 6
+    assert losses == sorted(losses)
+    for i, rotation in enumerate(rotations):
+        for other in rotations[:i]:
+            order, _ = _matched(other.loadings, rotation.loadings)
+            L, M = rotation.loadings, other.loadings[:, order]
+            cosine = np.abs((L * M).sum(0)) / (np.linalg.norm(L, axis=0) * np.linalg.norm(M, axis=0))
+            assert cosine.min() <= 0.95
+
+
+def test_starts_that_arrive_at_the_same_minimum_count_once(rng):
+    A = _unrotated(_sparse_loadings(rng, 20, 4), np.eye(4))
+    assert len(oblique_rotations(A, n_starts=20, n_solutions=20, random_state=0)) < 5
+
+
+def test_a_sharp_loss_is_found_through_smooth_ones(rng):
+    truth = _sparse_loadings(rng, 56, 7)
+    correlation = _factor_correlation(7, 0.6)
+    rotation = oblique_rotation(_unrotated(truth, correlation), epsilon=1e-5, random_state=0)
+    order, sign = _matched(rotation.loadings, truth)
+    np.testing.assert_allclose(rotation.loadings[:, order] * sign, truth, atol=0.01)
+
+
+def test_best_of_the_distinct_minima_is_the_rotation(rng):
+    A = rng.normal(size=(20, 4))
+    np.testing.assert_array_equal(
+        oblique_rotations(A, random_state=3)[0].loadings, oblique_rotation(A, random_state=3).loadings
+    )
+
+
+def test_principal_loadings_rebuild_a_matrix_of_that_rank(rng):
+    A = rng.normal(size=(8, 3))
+    loadings = principal_loadings(A @ A.T, 3)
+    np.testing.assert_allclose(loadings @ loadings.T, A @ A.T, atol=1e-10)
+    assert (np.diff(np.square(loadings).sum(0)) <= 0).all()
+
+
+def test_principal_loadings_of_uncorrelated_features_are_unit_vectors():
+    np.testing.assert_allclose(
+        principal_loadings(np.diag([1.0, 3.0, 2.0]), 2), [[0, 0], [3**0.5, 0], [0, 2**0.5]]
+    )
+
+
+@pytest.mark.parametrize("n_factors", [0, 4])
+def test_principal_loadings_refuse_an_impossible_number_of_factors(n_factors):
+    with pytest.raises(ValueError, match=f"between 1 and the number of features, 3; got {n_factors}"):
+        principal_loadings(np.eye(3), n_factors)
+
+
+@pytest.mark.parametrize("n_factors, rho", [(1, 0.0), (3, 0.0), (6, 0.3)])
+def test_parallel_analysis_counts_the_factors(rng, n_factors, rho):
+    loadings = _sparse_loadings(rng, 40, n_factors) if n_factors > 1 else np.ones((40, 1))
+    factors = rng.multivariate_normal(np.zeros(n_factors), _factor_correlation(n_factors, rho), size=800)
+    signal = factors @ loadings.T
+    X = _standardised(signal + 0.5 * signal.std(0) * rng.normal(size=signal.shape))
+    assert parallel_analysis(X, random_state=0) == n_factors
+
+
+def test_parallel_analysis_finds_next_to_nothing_in_noise(rng):
+    assert parallel_analysis(_standardised(rng.normal(size=(300, 20))), random_state=0) <= 1
+
+
+def test_parallel_analysis_counts_in_tables_wider_than_long(rng):
+    signal = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 300))
+    X = _standardised(signal + rng.normal(size=signal.shape))
+    assert parallel_analysis(X, random_state=0) == 2
+
+
+def test_parallel_analysis_repeats_with_the_seed_and_stops_at_max_factors(rng):
+    X = _standardised(rng.normal(size=(200, 4)) @ rng.normal(size=(4, 12)) + rng.normal(size=(200, 12)))
+    assert parallel_analysis(X, random_state=1) == parallel_analysis(X, random_state=1)
+    assert parallel_analysis(X, random_state=1, max_factors=2) == 2
+
+
+def test_parallel_analysis_of_a_long_table_takes_a_sample_of_rows(rng):
+    X = _standardised(rng.normal(size=(3000, 2)) @ rng.normal(size=(2, 10)) + rng.normal(size=(3000, 10)))
+    assert parallel_analysis(X, random_state=0, max_samples=500) == 2
+
+
+def test_parallel_analysis_bears_constant_columns(rng):
+    X = _standardised(rng.normal(size=(200, 1)) + 0.5 * rng.normal(size=(200, 8)))
+    assert parallel_analysis(np.hstack([X, np.zeros((200, 3))]), random_state=0) == 1
+
+
+def test_power_iteration_agrees_with_the_exact_eigenvalues_of_factors(rng):
+    columns = rng.normal(size=(620, 3)) @ rng.normal(size=(3, 700)) + rng.normal(size=(620, 700))
+    exact = np.linalg.eigvalsh(columns @ columns.T / 700)[::-1][:3]
+    found = _leading_eigenvalues(columns, 10, np.random.RandomState(0))
+    np.testing.assert_allclose(found[:3], exact, rtol=1e-6)
+    assert (np.diff(found) <= 0).all()
