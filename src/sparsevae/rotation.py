@@ -217,11 +217,11 @@ def _rotate(
     T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]
     for level in _smoothing_levels(epsilon)[:-1]:
         T = _gradient_projection(A, T, p, level, 10.0 * _TOLERANCE)
-        loss, _ = _sparsity_loss(A @ np.linalg.inv(T).mT, p, level)
+        loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, level)
         T = T[np.argsort(loss, kind="stable")[: (len(T) + 1) // 2]]
     T = _gradient_projection(A, T, p, epsilon, _TOLERANCE)
 
-    rotated = A @ np.linalg.inv(T).mT
+    rotated = A @ _transposed(np.linalg.inv(T))
     loss, _ = _sparsity_loss(rotated, p, epsilon)
     return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
 
@@ -242,11 +242,11 @@ def _gradient_projection(
     step = np.ones(len(T))
     running = np.arange(len(T))
     inverse = np.linalg.inv(T)
-    L = A @ inverse.mT  # start × feature × factor
+    L = A @ _transposed(inverse)  # start × feature × factor
     loss, slope = _sparsity_loss(L, p, epsilon)
     for _ in range(_MAX_ITERATIONS):
         # dQ/dT, then its part along the manifold of unit columns.
-        gradient = -(L.mT @ slope @ inverse).mT
+        gradient = -_transposed(_transposed(L) @ slope @ inverse)
         gradient -= T[running] * (T[running] * gradient).sum(1, keepdims=True)
         norm = np.sqrt(np.square(gradient).sum((1, 2)))
         going = np.flatnonzero(norm > tolerance * A.size)
@@ -263,7 +263,7 @@ def _gradient_projection(
             trial = T[chosen] - step[chosen, None, None] * gradient[open_]
             trial /= np.linalg.norm(trial, axis=1, keepdims=True)
             trial_inverse = np.linalg.inv(trial)
-            trial_L = A @ trial_inverse.mT
+            trial_L = A @ _transposed(trial_inverse)
             trial_loss, trial_slope = _sparsity_loss(trial_L, p, epsilon)
             passed = trial_loss < loss[open_] - 0.5 * np.square(norm[open_]) * step[chosen]
             done = open_[passed]
@@ -302,3 +302,7 @@ def _same(L: np.ndarray, other: np.ndarray, congruence: float) -> bool:
     norms = np.outer(np.linalg.norm(L, axis=0), np.linalg.norm(other, axis=0))
     cosine = np.abs(L.T @ other) / np.maximum(norms, np.finfo(float).tiny)
     return bool(cosine[linear_sum_assignment(-cosine)].min() > congruence)
+
+
+def _transposed(stack: np.ndarray) -> np.ndarray:
+    return np.swapaxes(stack, -1, -2)
