@@ -5,6 +5,21 @@ from sparsevae.decoder.dense import decode_dense, decode_shared
 from sparsevae.decoder.dispatch import decode
 from sparsevae.decoder.literal import decode_literal
 from sparsevae.decoder.module import MaskedDecoder
+from sparsevae.decoder.plan import MaskPlan, plan_mask
+from sparsevae.decoder.precision import bfloat16_supported
+from sparsevae.decoder.sparse import decode_sparse
 from sparsevae.decoder.weights import DecoderWeights
 
-__all__ = ["DecoderWeights", "MaskedDecoder", "decode", "decode_blocked", "decode_dense", "decode_literal", "decode_shared"]
+__all__ = [
+    "DecoderWeights",
+    "MaskPlan",
+    "MaskedDecoder",
+    "bfloat16_supported",
+    "decode",
+    "decode_blocked",
+    "decode_dense",
+    "decode_literal",
+    "decode_shared",
+    "decode_sparse",
+    "plan_mask",
+]

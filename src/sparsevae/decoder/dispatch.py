@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from sparsevae.decoder.blocked import decode_blocked
 from sparsevae.decoder.dense import decode_dense, decode_shared
+from sparsevae.decoder.plan import MaskPlan, plan_mask
+from sparsevae.decoder.precision import usable_precision
+from sparsevae.decoder.sparse import decode_sparse
 from sparsevae.decoder.weights import DecoderWeights
-from sparsevae.exceptions import ParameterError
 
 __all__ = ["decode"]
 
-_PRECISIONS = ("float32", "bfloat16")
-_SMALL = 1 << 18  # activations per layer below which kernel launches, not arithmetic, are the cost
+_SMALL = 1 << 17  # activations per layer below which kernel launches, not arithmetic, are the cost
+_WORTH_SORTING = 0.95  # a plan must save this much before features are reordered for it
 
 
 def decode(
@@ -22,7 +25,7 @@ def decode(
     *,
     precision: str = "float32",
     zero_gradients: bool = True,
-    plan: object | None = None,
+    plan: MaskPlan | None = None,
 ) -> Tensor:
     """Decode by the fastest path that gives the gradients wanted.
 
@@ -33,20 +36,27 @@ def decode(
     z : Tensor of shape (..., n_samples, n_factors)
     weights : DecoderWeights
     precision : {"float32", "bfloat16"}
-        Of the matrix products on the blocked and sparse paths.
+        Of the matrix products. Small problems and replicates stay in float32, where bfloat16 gains nothing.
     zero_gradients : bool
-        Whether the gradient of mask entries that are exactly zero is needed. Without it, features that
-        use few factors cost less.
+        Whether mask entries that are exactly zero need their gradient. Without it, anchors and factors not in
+        use cost next to nothing and such entries get the gradient zero.
+    plan : MaskPlan, optional
+        `plan_mask` of the mask's support with the same ``zero_gradients``, where the caller keeps one; found
+        anew otherwise, which costs little.
 
     Returns
     -------
     Tensor of shape (..., n_samples, n_features)
     """
-    if precision not in _PRECISIONS:
-        raise ParameterError(f"Expected precision to be one of {_PRECISIONS}; got {precision!r}.")
+    precision = usable_precision(precision, z.device)
     if mask is None:
         return decode_shared(z, weights)
-    small = z.shape[-2] * mask.shape[-2] * weights.heads.shape[-1] <= _SMALL
-    if mask.ndim > 2 or weights.depth == 0 or small:
+    n_activations = z.shape[-2] * mask.shape[-2] * weights.heads.shape[-1]
+    if mask.ndim > 2 or weights.depth == 0 or n_activations <= _SMALL:
         return decode_dense(mask, z, weights)
+    if plan is None:
+        differentiated = torch.is_grad_enabled() and mask.requires_grad
+        plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated)
+    if plan.cost(weights.depth) < _WORTH_SORTING:
+        return decode_sparse(mask, z, weights, precision=precision, plan=plan)
     return decode_blocked(mask, z, weights, precision=precision)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 __all__ = ["Block", "block_rows", "cut_into_tasks"]
 
-_CACHE_BYTES = 1_250_000  # the three activations a block works on at a time, against 1 MiB of L2 and a share of L3
+_CACHE_BYTES = 2_500_000  # of the three activations in use at a time; 1 MiB of L2 and a share of L3
 _MIN_TASKS = 16  # enough that threads finish together; the same for 1 to 8 threads, and so are the sums
 
 
 class Block(NamedTuple):
-    """Features ``start:stop`` of one group, samples ``low:high``."""
+    """A run of features, all of one group, for samples ``low:high``."""
 
     group: int
-    start: int
-    stop: int
+    run: int
+    n_features: int
     low: int
     high: int
+
+    @property
+    def n_samples(self) -> int:
+        """Samples in the block."""
+        return self.high - self.low
+
+    @property
+    def n_rows(self) -> int:
+        """Pairs of a feature and a sample in the block."""
+        return self.n_features * self.n_samples
 
 
 def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
@@ -28,7 +39,9 @@ def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
     return max(64, _CACHE_BYTES // (3 * width * itemsize))
 
 
-def cut_into_tasks(sizes: Sequence[int], n_samples: int, rows: int, n_threads: int) -> list[list[Block]]:
+def cut_into_tasks(
+    sizes: Sequence[int], n_samples: int, rows: int, n_threads: int
+) -> tuple[list[list[Block]], list[int]]:
     """Cut groups of features into tasks of about equal work; each task owns its features.
 
     Parameters
@@ -42,36 +55,27 @@ def cut_into_tasks(sizes: Sequence[int], n_samples: int, rows: int, n_threads: i
 
     Returns
     -------
-    list of list of Block
+    tasks : list of list of Block
         All samples of a feature lie in one task, so that tasks never write to the same feature.
+    runs : list of int
+        Features in each run; the runs follow each other in the order of the features.
     """
-    n_features = sum(sizes)
-    if n_features == 0 or n_samples == 0:
-        return []
-    n_tasks = min(n_features, max(_MIN_TASKS, 2 * n_threads))
-    sample_cuts = _even_cuts(0, n_samples, -(-n_samples // rows))
-    per_block = max(1, round(rows / n_samples))
-    task_cuts = _even_cuts(0, n_features, n_tasks)
-    edges, total = [0], 0
-    for size in sizes:
-        total += size
-        edges.append(total)
-
-    tasks = []
-    for first, last in zip(task_cuts, task_cuts[1:], strict=False):
+    sample_runs = _cut(0, n_samples, -(-n_samples // rows))
+    features_per_block = max(1, round(rows / max(1, n_samples)))
+    tasks, runs = [], []
+    for first, last in _cut(0, sum(sizes), max(_MIN_TASKS, 2 * n_threads)):
         blocks = []
-        for group, (low_edge, high_edge) in enumerate(zip(edges, edges[1:], strict=False)):
-            low, high = max(first, low_edge), min(last, high_edge)
-            if low >= high:
-                continue
-            cuts = _even_cuts(low, high, max(1, round((high - low) / per_block)))
-            for start, stop in zip(cuts, cuts[1:], strict=False):
-                for a, b in zip(sample_cuts, sample_cuts[1:], strict=False):
-                    blocks.append(Block(group, start, stop, a, b))
+        for group, (low, high) in enumerate(pairwise(accumulate(sizes, initial=0))):
+            low, high = max(low, first), min(high, last)
+            for start, stop in _cut(low, high, round((high - low) / features_per_block)):
+                blocks += [Block(group, len(runs), stop - start, *samples) for samples in sample_runs]
+                runs.append(stop - start)
         tasks.append(blocks)
-    return tasks
+    return tasks, runs
 
 
-def _even_cuts(low: int, high: int, parts: int) -> list[int]:
-    parts = min(parts, high - low)
-    return [low + (high - low) * part // parts for part in range(parts + 1)]
+def _cut(low: int, high: int, parts: int) -> list[tuple[int, int]]:
+    """Cut ``low:high`` into at most ``parts`` runs (at least one) of about equal length."""
+    size = max(0, high - low)
+    parts = min(max(parts, 1), size)
+    return list(pairwise(low + size * part // parts for part in range(parts + 1))) if parts else []

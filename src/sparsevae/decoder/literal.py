@@ -1,4 +1,4 @@
-"""The decoder as the paper writes it: one forward pass per feature. Slow, plain, and the oracle of the tests."""
+"""The decoder as the paper writes it: one forward pass per feature. Slow and plain: the oracle."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ __all__ = ["MaskedDecoder"]
 
 
 class MaskedDecoder(nn.Module):
-    """Parameters of the decoder; the mask itself is not one of them and arrives with each call.
+    r"""Parameters of the decoder; the mask itself is not one of them and arrives with each call.
 
     Parameters
     ----------
@@ -32,8 +33,8 @@ class MaskedDecoder(nn.Module):
 
     Notes
     -----
-    Weights start as :math:`N(0, 2/\\text{inputs})`, which keeps the size of ReLU activations from layer to layer,
-    heads as :math:`N(0, 1/\\text{inputs})`, biases and intercepts at zero.
+    Weights start as :math:`N(0, 2/\text{inputs})`, which keeps the size of ReLU activations from layer to
+    layer, heads as :math:`N(0, 1/\text{inputs})`, biases and intercepts at zero.
     """
 
     def __init__(
@@ -66,13 +67,15 @@ class MaskedDecoder(nn.Module):
 
         widths = (n_factors, *self.hidden_sizes)
         self.first = normal(widths[1], widths[0], 2.0) if self.hidden_sizes else None
-        self.hidden_weights = nn.ParameterList(normal(widths[i + 1], widths[i], 2.0) for i in range(1, len(widths) - 1))
+        self.hidden_weights = nn.ParameterList(
+            normal(above, below, 2.0) for below, above in pairwise(widths[1:])
+        )
         self.hidden_biases = nn.ParameterList(zeros(width) for width in widths[2:])
         self.heads = normal(n_features, widths[-1], 1.0)
         self.intercept = zeros(n_features)
 
     def weights(self) -> DecoderWeights:
-        """The parameters as the record that the decoding functions take; no copy."""
+        """Return the parameters as the record that the decoding functions take; no copy."""
         hidden = tuple(zip(self.hidden_weights, self.hidden_biases, strict=True))
         return DecoderWeights(self.first, hidden, self.heads, self.intercept)
 
@@ -102,6 +105,7 @@ class MaskedDecoder(nn.Module):
         return decode(mask, z, weights, precision=self.precision, zero_gradients=zero_gradients)
 
     def extra_repr(self) -> str:
+        """Return the sizes for ``repr``."""
         return (
             f"n_features={self.n_features}, n_factors={self.n_factors}, hidden_sizes={self.hidden_sizes}, "
             f"replicates={self.replicates}, precision={self.precision!r}"

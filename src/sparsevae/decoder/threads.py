@@ -54,7 +54,7 @@ _state: tuple[int, int, ThreadPoolExecutor] | None = None  # process, size, exec
 
 
 def _executor(size: int) -> ThreadPoolExecutor:
-    """The process's executor, built at first use, again after a fork, and again when torch may use more threads."""
+    """Return the process's executor: built at first use, after a fork, and when torch may use more threads."""
     global _state
     with _lock:
         if _state is None or _state[0] != os.getpid() or _state[1] < size:

@@ -54,7 +54,7 @@ class DecoderWeights(NamedTuple):
         return (*first, *(t for layer in self.hidden for t in layer), self.heads, self.intercept)
 
     def select(self, features: Tensor) -> DecoderWeights:
-        """The same network with the heads and intercepts of some features only, in the given order."""
+        """Return the same network with the heads and intercepts of some features only, in the given order."""
         heads = self.heads.index_select(-2, features)
         return self._replace(heads=heads, intercept=self.intercept.index_select(-1, features))
 
@@ -64,8 +64,8 @@ def check_decoder_inputs(mask: Tensor, z: Tensor, weights: DecoderWeights) -> No
     n_features, n_factors = weights.heads.shape[-2], z.shape[-1]
     if mask.shape[-2:] != (n_features, n_factors):
         raise ParameterError(
-            f"Expected mask of shape (..., {n_features}, {n_factors}), one row per head and one column per factor "
-            f"of z; got {tuple(mask.shape)}. Select the same features in the mask and in the weights."
+            f"Expected mask of shape (..., {n_features}, {n_factors}), one row per head and one column "
+            f"per factor of z; got {tuple(mask.shape)}. Select the same features in the mask and in the weights."
         )
     width = n_factors
     if weights.first is None:

@@ -1,0 +1,114 @@
+r"""The decoder that profits from exact zeros in the mask: empty features, anchors, factors not in use.
+
+The first layer has no bias, so that it is positively homogeneous. An anchor with its one non-zero at factor
+:math:`k` has the input :math:`s e_k`, :math:`s = w_{jk} z_{ik}`, and
+
+.. math:: H_2 h_1(s e_k) = s_+ H_2\,\mathrm{relu}(H_{1,k}) + s_-\,H_2\,\mathrm{relu}(-H_{1,k}),
+
+with :math:`s_\pm = \max(\pm s, 0)`: two vectors per factor take the place of a matrix product per row.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sparsevae.decoder.blocked import decode_groups
+from sparsevae.decoder.dense import decode_dense
+from sparsevae.decoder.plan import MaskPlan, plan_mask
+from sparsevae.decoder.weights import DecoderWeights, check_decoder_inputs, relu_layers
+
+__all__ = ["decode_sparse"]
+
+
+def decode_sparse(
+    mask: Tensor,
+    z: Tensor,
+    weights: DecoderWeights,
+    *,
+    precision: str = "float32",
+    plan: MaskPlan | None = None,
+) -> Tensor:
+    """Decode features by what their rows of the mask need.
+
+    Parameters
+    ----------
+    mask : Tensor of shape (n_features, n_factors)
+    z : Tensor of shape (n_samples, n_factors)
+    weights : DecoderWeights
+        Without replicates.
+    precision : {"float32", "bfloat16"}
+        Of the matrix products.
+    plan : MaskPlan, optional
+        `plan_mask` of this mask's support, if it is known already.
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_features)
+
+    Notes
+    -----
+    Values are those of `decode_literal` up to rounding, and so is every gradient but one: mask entries that
+    are exactly zero get the gradient zero. A proximal method keeps such an entry at zero either way unless
+    its gradient exceeds the penalty; to test for that, decode with ``zero_gradients=True``.
+    """
+    check_decoder_inputs(mask, z, weights)
+    if weights.first is None:
+        return decode_dense(mask * (mask.detach() != 0), z, weights)
+    plan = plan_mask(mask) if plan is None else plan
+    parts = [
+        _decode_general(mask, z, weights, plan, precision),
+        _decode_anchors(mask, z, weights, plan, precision),
+        _decode_empty(z, weights, plan),
+    ]
+    order = torch.cat([plan.general, plan.anchors, plan.empty])
+    by_feature = torch.cat(parts).index_select(0, torch.argsort(order))  # feature × sample
+    return (by_feature.mT + weights.intercept).contiguous()
+
+
+def _decode_general(
+    mask: Tensor, z: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+) -> Tensor:
+    assert weights.first is not None
+    rows, first = mask.index_select(0, plan.general), weights.first
+    if plan.active is not None:
+        rows, z, first = (tensor.index_select(1, plan.active) for tensor in (rows, z, first))
+        rows = rows * (rows.detach() != 0)
+    return decode_groups(
+        rows,
+        z.mT.unsqueeze(0),
+        first.unsqueeze(0),
+        weights.hidden,
+        weights.heads.index_select(0, plan.general),
+        sizes=[len(plan.general)],
+        precision=precision,
+    )
+
+
+def _decode_anchors(
+    mask: Tensor, z: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+) -> Tensor:
+    assert weights.first is not None
+    w = mask[plan.anchors, plan.anchor_factors]
+    heads = weights.heads.index_select(0, plan.anchors)
+    units = torch.relu(torch.stack([weights.first.mT, -weights.first.mT]))  # sign × factor × hidden
+    if not weights.hidden:
+        slopes = (units[:, plan.anchor_factors] * heads).sum(-1)  # sign × anchor
+        s = w.unsqueeze(1) * z.mT[plan.anchor_factors]  # anchor × sample
+        return torch.relu(s) * slopes[0].unsqueeze(1) + torch.relu(-s) * slopes[1].unsqueeze(1)
+
+    # Written as a masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊,
+    # and the bias is a fifth input that is always one.
+    (weight, bias), *hidden = weights.hidden
+    up, down = units @ weight.mT  # factor × hidden
+    first = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5
+    w_up, w_down, z_up, z_down = torch.relu(w), torch.relu(-w), torch.relu(z.mT), torch.relu(-z.mT)
+    rows = torch.stack([w_up, w_up, w_down, w_down, torch.ones_like(w)], dim=-1)  # anchor × 5
+    inputs = torch.stack([z_up, z_down, z_up, z_down, torch.ones_like(z_up)], dim=1)  # factor × 5 × sample
+    return decode_groups(rows, inputs, first, hidden, heads, sizes=plan.anchor_counts, precision=precision)
+
+
+def _decode_empty(z: Tensor, weights: DecoderWeights, plan: MaskPlan) -> Tensor:
+    assert weights.first is not None
+    h = relu_layers(z.new_zeros(1, weights.first.shape[1]), weights)  # one row: the network's output at zero
+    return (weights.heads.index_select(0, plan.empty) @ h.mT).expand(-1, z.shape[0])
