@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from sparsevae.decoder.dense import decode_dense
 from sparsevae.decoder.kernels import Gradients, Network, Workspace, backward_block, forward_block
 from sparsevae.decoder.layout import Block, block_rows, cut_into_tasks
-from sparsevae.decoder.threads import run_tasks
+from sparsevae.decoder.threads import n_decoder_threads, run_tasks
 from sparsevae.decoder.weights import DecoderWeights, check_decoder_inputs
 
 __all__ = ["decode_blocked", "decode_groups"]
@@ -94,7 +94,7 @@ def decode_groups(
     on_cpu = heads.device.type == "cpu"
     width = max([first.shape[1], *(bias.shape[0] for _, bias in hidden)])
     rows = block_rows(width, compute.itemsize, on_cpu)
-    tasks, runs = cut_into_tasks(sizes, inputs.shape[-1], rows, torch.get_num_threads() if on_cpu else 1)
+    tasks, runs = cut_into_tasks(sizes, inputs.shape[-1], rows, n_decoder_threads() if on_cpu else 1)
     return _Groups.apply(_Cut(tasks, runs, compute, differentiate), *tensors)
 
 

@@ -7,6 +7,7 @@ takes a few microseconds, so that views are made once per pass or per shape rath
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -96,11 +97,14 @@ class _Buffers(NamedTuple):
 
 
 class Workspace:
-    """Memory of one thread for blocks of up to a number of rows, allocated once per pass."""
+    """Memory of the calling thread for blocks of up to a number of rows."""
 
     def __init__(self, net: Network, rows: int) -> None:
         self._net = net
         self._views: dict[tuple[int, int], _Buffers] = {}
+        n_wide, n_narrow = len(net.widths) + 2, 4
+        most = rows * (n_wide * max(net.widths) + n_narrow * net.n_inputs) * net.full.itemsize
+        self._free = _scratch(most + 64 * (n_wide + n_narrow), net.inputs[0].device)
         self._inputs = self._area(net.n_inputs * rows, net.compute)
         self._activations = [self._area(rows * width, net.compute) for width in net.widths]
         self._gradients = [self._area(rows * max(net.widths), net.compute) for _ in range(2)]
@@ -122,7 +126,9 @@ class Workspace:
         return self._views[shape]
 
     def _area(self, size: int, dtype: torch.dtype) -> Tensor:
-        return self._net.inputs[0].new_empty(size, dtype=dtype)
+        n_bytes = size * dtype.itemsize
+        area, self._free = self._free[:n_bytes], self._free[-(-n_bytes // 64) * 64 :]
+        return area.view(dtype)
 
     def _shape(self, n_features: int, n_samples: int) -> _Buffers:
         n_inputs, widths, rows = self._net.n_inputs, self._net.widths, n_features * n_samples
@@ -205,6 +211,21 @@ def backward_block(
     torch.mul(u, _samples(net.inputs[block.group], 2, block), out=space.input_products)
     grad_mask += space.input_products.sum(2, keepdim=True)
     _samples(grad_inputs, 2, block).baddbmm_(net.mask[block.run].mT, u)
+
+
+_local = threading.local()
+
+
+def _scratch(n_bytes: int, device: torch.device) -> Tensor:
+    """Return memory that the thread keeps: a few megabytes, else fetched page by page in each pass."""
+    if device.type != "cpu":
+        return torch.empty(n_bytes, dtype=torch.uint8, device=device)
+    if getattr(_local, "scratch", None) is None or _local.scratch.numel() < n_bytes:
+        with torch.inference_mode(
+            False
+        ):  # an inference tensor could not be written to in a later training step
+            _local.scratch = torch.empty(n_bytes, dtype=torch.uint8)
+    return _local.scratch
 
 
 def _fill_inputs(block: Block, net: Network, space: _Buffers) -> None:

@@ -15,7 +15,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 def bfloat16_supported(device: torch.device | str) -> bool:
-    """Tell whether a device multiplies bfloat16 matrices in hardware; emulation would be slower than float32."""
+    """Tell whether a device multiplies bfloat16 matrices in hardware; emulated they gain nothing."""
     return _bfloat16_supported(torch.device(device).type)
 
 
@@ -37,7 +37,7 @@ def usable_precision(precision: str, device: torch.device) -> str:
         )
     if precision == "bfloat16" and not bfloat16_supported(device):
         warnings.warn(
-            f"precision='bfloat16' needs a device that multiplies bfloat16 matrices, which {device.type!r} here "
+            f"precision='bfloat16' needs a device that multiplies bfloat16 matrices, and this {device.type} "
             "does not; decoding in float32. Pass precision='float32' to silence this.",
             UserWarning,
             stacklevel=3,

@@ -97,8 +97,8 @@ def _decode_anchors(
         s = w.unsqueeze(1) * z.mT[plan.anchor_factors]  # anchor × sample
         return torch.relu(s) * slopes[0].unsqueeze(1) + torch.relu(-s) * slopes[1].unsqueeze(1)
 
-    # Written as a masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊,
-    # and the bias is a fifth input that is always one.
+    # A masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊, and the
+    # bias is the weight of a fifth input that is always one.
     (weight, bias), *hidden = weights.hidden
     up, down = units @ weight.mT  # factor × hidden
     first = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5

@@ -12,22 +12,49 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
 
-__all__ = ["run_tasks"]
+__all__ = ["n_decoder_threads", "run_tasks", "single_threaded_kernels"]
 
 Task = TypeVar("Task")
 
+_reserved: ContextVar[int | None] = ContextVar("_reserved", default=None)
+
+
+@contextmanager
+def single_threaded_kernels() -> Iterator[None]:
+    """Run torch's kernels on one thread each and leave the threads that torch had to the decoder.
+
+    Around a training loop this saves the barriers of many small kernels, and the time for which OpenMP's
+    threads go on spinning after each of them on the cores that the decoder needs next.
+    """
+    n_threads = n_decoder_threads()
+    token = _reserved.set(n_threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _reserved.reset(token)
+
+
+def n_decoder_threads() -> int:
+    """Return the number of threads that the decoder uses on a CPU: those torch may use."""
+    return _reserved.get() or torch.get_num_threads()
+
 
 def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], device: torch.device) -> None:
-    """Call ``work`` in as many threads as torch may use, each with an iterator over tasks not yet taken.
+    """Call ``work`` in each decoder thread, with an iterator over tasks not yet taken.
 
     Tasks are handed out as threads become free, so a slow core takes fewer. Which thread takes which task is
     not determined: a task must write to places that no other task writes to.
     """
-    n_threads = min(torch.get_num_threads(), len(tasks)) if device.type == "cpu" else 1
+    n_threads = min(n_decoder_threads() if device.type == "cpu" else 1, len(tasks))
     queue = deque(tasks)
     inference = torch.is_inference_mode_enabled()
 
@@ -40,13 +67,23 @@ def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], dev
         ):
             work(_drain(queue))
 
-    if n_threads == 1:
+    if n_threads <= 1:
         thread()
         return
-    executor = _executor(torch.get_num_threads())
-    futures = [executor.submit(thread) for _ in range(n_threads)]
-    for future in futures:
-        future.result()
+    executor = _executor(n_threads)
+    # Whether torch keeps its number of threads per thread or per process depends on its version: each thread
+    # sets it for itself, and the caller sets it back for all.
+    before = torch.get_num_threads()
+
+    def single_thread() -> None:
+        torch.set_num_threads(1)
+        thread()
+
+    try:
+        for future in [executor.submit(single_thread) for _ in range(n_threads)]:
+            future.result()
+    finally:
+        torch.set_num_threads(before)
 
 
 _lock = threading.Lock()
@@ -54,22 +91,11 @@ _state: tuple[int, int, ThreadPoolExecutor] | None = None  # process, size, exec
 
 
 def _executor(size: int) -> ThreadPoolExecutor:
-    """Return the process's executor: built at first use, after a fork, and when torch may use more threads."""
+    """Return the process's executor: built at first use, after a fork, and when torch gets more threads."""
     global _state
     with _lock:
         if _state is None or _state[0] != os.getpid() or _state[1] < size:
-            executor = ThreadPoolExecutor(size, thread_name_prefix="sparsevae-decoder")
-            started = threading.Barrier(size)
-
-            def start() -> None:
-                started.wait()
-                torch.set_num_threads(1)
-
-            for future in [executor.submit(start) for _ in range(size)]:
-                future.result()
-            # torch keeps the number per thread, and the last one set as the default of threads to come.
-            torch.set_num_threads(size)
-            _state = (os.getpid(), size, executor)
+            _state = (os.getpid(), size, ThreadPoolExecutor(size, thread_name_prefix="sparsevae-decoder"))
         return _state[2]
 
 

@@ -65,7 +65,7 @@ def check_decoder_inputs(mask: Tensor, z: Tensor, weights: DecoderWeights) -> No
     if mask.shape[-2:] != (n_features, n_factors):
         raise ParameterError(
             f"Expected mask of shape (..., {n_features}, {n_factors}), one row per head and one column "
-            f"per factor of z; got {tuple(mask.shape)}. Select the same features in the mask and in the weights."
+            f"per factor of z; got {tuple(mask.shape)}. Select the same features in mask and weights."
         )
     width = n_factors
     if weights.first is None:
