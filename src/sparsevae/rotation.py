@@ -1,8 +1,9 @@
 r"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
 
-Everything here is linear and on numpy arrays. Loadings A (n_features × n_factors) of uncorrelated factors may
-be replaced by :math:`A T^{-\top}` with correlated factors of unit variance, whose correlation is
-:math:`T^\top T`, without any change to the model; among these the sparsest is the one to start from.
+Loadings A (n_features × n_factors) of uncorrelated factors may be replaced by :math:`A T^{-\top}` with correlated
+factors of unit variance, whose correlation is :math:`T^\top T`, without any change to the model; among these the
+sparsest is the one to start from. `rotate_slopes` asks the same of a non-linear model, where every sample has
+loadings of its own: the slopes of the features at that sample. Everything here is on numpy arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from sklearn.utils import check_random_state
 
 from sparsevae.exceptions import ParameterError
 
-__all__ = ["Rotation", "oblique_rotation", "oblique_rotations", "parallel_analysis", "principal_loadings"]
+__all__ = [
+    "Rotation",
+    "SlopeRotation",
+    "oblique_rotation",
+    "oblique_rotations",
+    "parallel_analysis",
+    "principal_loadings",
+    "rotate_slopes",
+]
 
 RandomState = int | np.random.RandomState | None
 
@@ -106,6 +115,14 @@ def principal_loadings(correlation: ArrayLike, n_factors: int) -> np.ndarray:
     return loadings * _dominant_sign(loadings)
 
 
+class SlopeRotation(NamedTuple):
+    """T (n_factors, n_factors), root mean square slopes on the new factors (n_features, n_factors), loss."""
+
+    basis: np.ndarray
+    loadings: np.ndarray
+    loss: float
+
+
 def oblique_rotation(
     loadings: ArrayLike,
     *,
@@ -183,6 +200,46 @@ def oblique_rotations(
     return distinct
 
 
+def rotate_slopes(
+    moments: ArrayLike,
+    *,
+    p: float = 0.5,
+    epsilon: float = 1e-2,
+    n_starts: int = 20,
+    random_state: RandomState = None,
+) -> SlopeRotation:
+    r"""The oblique change of factors under which features have the sparsest slopes.
+
+    A feature that does not depend on a factor has slope zero on it at every sample. With
+    :math:`M_j = \frac1N\sum_i \nabla f_j(z_i) \nabla f_j(z_i)^\top` and new factors :math:`T^\top z`,
+
+    .. math:: \min_T \sum_{j,k} (l_{jk}^2 + \epsilon)^{p/2}, \quad
+        l_{jk}^2 = (T^{-1} M_j T^{-\top})_{kk}, \quad \mathrm{diag}(T^\top T) = 1.
+
+    For a linear model :math:`M_j = a_j a_j^\top`, and this is `oblique_rotation`.
+
+    Parameters
+    ----------
+    moments : array of shape (n_features, n_factors, n_factors)
+        :math:`M_j`, of a model whose factors are uncorrelated with unit variance.
+    p, epsilon, n_starts, random_state
+        As in `oblique_rotation`.
+
+    Returns
+    -------
+    SlopeRotation
+        ``(basis, loadings, loss)`` of the best start: T, :math:`l_{jk}`, and the minimum.
+    """
+    values, vectors = np.linalg.eigh(np.asarray(moments, dtype=np.float64))
+    n_features, n_factors = values.shape
+    # M_j = A_j' A_j: the rows of A_j are loadings that share the fate of their feature.
+    rows = (vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :]).transpose(0, 2, 1)
+    T, loss = _descend(rows.reshape(-1, n_factors), p, epsilon, n_starts, random_state, group=n_factors)
+    best = T[np.argmin(loss)]
+    squares = np.square(rows @ np.linalg.inv(best).T).sum(1)
+    return SlopeRotation(best, np.sqrt(squares), float(loss.min()))
+
+
 def _leading_eigenvalues(columns: np.ndarray, n_leading: int, rng: np.random.RandomState) -> np.ndarray:
     """Largest eigenvalues of the correlation matrix, in falling order."""
     n_features, n_samples = columns.shape
@@ -210,20 +267,27 @@ def _rotate(
     loadings: ArrayLike, p: float, epsilon: float, n_starts: int, random_state: RandomState
 ) -> list[Rotation]:
     A = np.asarray(loadings, dtype=np.float64)
+    T, loss = _descend(A, p, epsilon, n_starts, random_state)
+    rotated = A @ _transposed(np.linalg.inv(T))
+    return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
+
+
+def _descend(
+    A: np.ndarray, p: float, epsilon: float, n_starts: int, random_state: RandomState, group: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bases T of the starts that lasted to the sharpest loss, and their losses."""
     n_factors = A.shape[1]
     rng = check_random_state(random_state)
     T = np.empty((n_starts, n_factors, n_factors))
     T[0] = np.eye(n_factors)
     T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]
     for level in _smoothing_levels(epsilon)[:-1]:
-        T = _gradient_projection(A, T, p, level, 10.0 * _TOLERANCE)
-        loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, level)
+        T = _gradient_projection(A, T, p, level, 10.0 * _TOLERANCE, group)
+        loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, level, group)
         T = T[np.argsort(loss, kind="stable")[: (len(T) + 1) // 2]]
-    T = _gradient_projection(A, T, p, epsilon, _TOLERANCE)
-
-    rotated = A @ _transposed(np.linalg.inv(T))
-    loss, _ = _sparsity_loss(rotated, p, epsilon)
-    return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
+    T = _gradient_projection(A, T, p, epsilon, _TOLERANCE, group)
+    loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, epsilon, group)
+    return T, loss
 
 
 def _smoothing_levels(epsilon: float) -> list[float]:
@@ -235,7 +299,7 @@ def _smoothing_levels(epsilon: float) -> list[float]:
 
 
 def _gradient_projection(
-    A: np.ndarray, T: np.ndarray, p: float, epsilon: float, tolerance: float
+    A: np.ndarray, T: np.ndarray, p: float, epsilon: float, tolerance: float, group: int = 1
 ) -> np.ndarray:
     """Descend from every start T (start × factor × factor) at once; those that have arrived drop out."""
     T = T.copy()
@@ -243,7 +307,7 @@ def _gradient_projection(
     running = np.arange(len(T))
     inverse = np.linalg.inv(T)
     L = A @ _transposed(inverse)  # start × feature × factor
-    loss, slope = _sparsity_loss(L, p, epsilon)
+    loss, slope = _sparsity_loss(L, p, epsilon, group)
     for _ in range(_MAX_ITERATIONS):
         # dQ/dT, then its part along the manifold of unit columns.
         gradient = -_transposed(_transposed(L) @ slope @ inverse)
@@ -264,7 +328,7 @@ def _gradient_projection(
             trial /= np.linalg.norm(trial, axis=1, keepdims=True)
             trial_inverse = np.linalg.inv(trial)
             trial_L = A @ _transposed(trial_inverse)
-            trial_loss, trial_slope = _sparsity_loss(trial_L, p, epsilon)
+            trial_loss, trial_slope = _sparsity_loss(trial_L, p, epsilon, group)
             passed = trial_loss < loss[open_] - 0.5 * np.square(norm[open_]) * step[chosen]
             done = open_[passed]
             T[running[done]], inverse[done], L[done] = trial[passed], trial_inverse[passed], trial_L[passed]
@@ -279,12 +343,13 @@ def _gradient_projection(
     return T
 
 
-def _sparsity_loss(L: np.ndarray, p: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """Loss of each start, and its derivative in the loadings."""
-    smooth = np.square(L) + epsilon
+def _sparsity_loss(L: np.ndarray, p: float, epsilon: float, group: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Loss of each start, and its derivative in the loadings; ``group`` rows in a row belong to one feature."""
+    grouped = L.reshape(len(L), -1, group, L.shape[-1])  # start × feature × row × factor
+    smooth = np.square(grouped).sum(2, keepdims=True) + epsilon
     # The power is most of the work, and two square roots are ten times quicker.
     power = np.sqrt(np.sqrt(smooth)) if p == 0.5 else smooth ** (p / 2.0)
-    return power.sum((1, 2)), p * L * power / smooth
+    return power.sum((1, 2, 3)), (p * grouped * (power / smooth)).reshape(L.shape)
 
 
 def _canonical(L: np.ndarray, correlation: np.ndarray, loss: float) -> Rotation:

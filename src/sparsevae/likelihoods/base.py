@@ -67,6 +67,10 @@ class Likelihood(ABC):
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         """The output with these feature means (of ``x / size`` where there is a size): (..., n_features)."""
 
+    @abstractmethod
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        """Fisher information of one sample about each output, at these feature means: (..., n_features)."""
+
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         """Each simple likelihood with the columns that it describes; a single pair unless columns differ."""
         return [(self, np.arange(n_features))]

@@ -76,6 +76,9 @@ class Gaussian(_Factorised):
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return feature_mean
 
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        return 1.0 / _per_feature(dispersion, self).squeeze(-2)
+
 
 class Multinomial(Likelihood):
     r"""Words of a document: :math:`x \sim \mathrm{Multinomial}(n, \mathrm{softmax}(\text{output}))`."""
@@ -129,6 +132,9 @@ class Multinomial(Likelihood):
         share = feature_mean / feature_mean.sum(-1, keepdim=True)
         return torch.log(share.clamp(min=_SMALLEST_MEAN))
 
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        return feature_mean.clamp(min=_SMALLEST_MEAN)
+
 
 class Bernoulli(_Factorised):
     r"""Zeros and ones: :math:`x_j \sim \mathrm{Bernoulli}(\mathrm{sigmoid}(\text{output}_j))`."""
@@ -157,6 +163,10 @@ class Bernoulli(_Factorised):
 
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return torch.logit(feature_mean, eps=_SMALLEST_MEAN)
+
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        chance = feature_mean.clamp(_SMALLEST_MEAN, 1.0 - _SMALLEST_MEAN)
+        return chance * (1.0 - chance)
 
 
 class Poisson(_Factorised):
@@ -188,6 +198,9 @@ class Poisson(_Factorised):
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return torch.log(feature_mean.clamp(min=_SMALLEST_MEAN))
 
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        return feature_mean.clamp(min=_SMALLEST_MEAN)
+
 
 class NegativeBinomial(Poisson):
     r"""Counts of mean :math:`m = \text{size} \cdot e^{\text{output}_j}` and variance :math:`m + m^2/r_j`."""
@@ -213,6 +226,10 @@ class NegativeBinomial(Poisson):
         shape = _per_feature(dispersion, self).expand(output.shape).contiguous()
         gamma = torch._standard_gamma(shape, generator=generator) / shape
         return torch.poisson(gamma * _log_mean(output, size).exp(), generator=generator)
+
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        mean, shape = feature_mean.clamp(min=_SMALLEST_MEAN), _per_feature(dispersion, self).squeeze(-2)
+        return mean * shape / (mean + shape)
 
 
 def _log_mean(output: Tensor, size: Tensor | None) -> Tensor:

@@ -94,6 +94,11 @@ class Mixed(Likelihood):
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return self._join(part.initial_output(feature_mean[..., c]) for part, c in self._views())
 
+    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        return self._join(
+            part.information(feature_mean[..., c], dispersion=_take(dispersion, c)) for part, c in self._views()
+        )
+
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         return list(self.parts)
 

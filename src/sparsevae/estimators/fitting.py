@@ -1,0 +1,341 @@
+"""How the sparse VAE is fitted: starts, ladder, choice among starts, and the last steps on all rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from sparsevae.estimators.base import FitData
+from sparsevae.exceptions import ParameterError
+from sparsevae.modules import FactorModule
+from sparsevae.modules.surgery import select, stack
+from sparsevae.rotation import oblique_rotation, parallel_analysis, principal_loadings
+from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.loop import held_out_bound
+from sparsevae.training.progress import progress_bar
+from sparsevae.training.schedule import Rate, ladder
+from sparsevae.training.starts import dense_starts, encoder_inputs, initial_outputs_, sparse_start
+
+__all__ = ["Fitted", "fit_default", "fit_from_mask"]
+
+PENALTY = 2.0
+"""Lasso rate of the default in units of the gradient noise of a null entry, see `default_spike_rate`."""
+
+SLAB_RATE = 1.0
+"""Slab rate at the end of the ladder: it selects without shrinking."""
+
+_STEPS = 900  # gradient steps of the dense starts, and again of the ladder
+_DENSE_EPOCHS = (30, 250)
+_LADDER_EPOCHS = (40, 250)
+_DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
+_SMALL = 1 << 18  # batch × features × width up to which ladders run side by side
+_POLISH = 30
+
+
+@dataclass
+class Fitted:
+    """A fitted module with its history, the starts compared, and whether its support had settled."""
+
+    module: FactorModule
+    history: pd.DataFrame
+    starts: pd.DataFrame
+    dropped: dict[int, str]
+    converged: bool
+
+
+def fit_default(estimator: Any, data: FitData) -> Fitted:
+    """The default recipe: dense starts for a few numbers of factors, a ladder from each, the best by held-out bound."""
+    n_linear = _count_linear_factors(data)
+    counts = sorted({min(max(n_linear + d, 1), estimator.n_factors) for d in (-1, 0, 1)})
+    dense_epochs, ladder_epochs = _epochs(estimator, data)
+    total = dense_epochs + len(counts) * ladder_epochs + _POLISH
+    with progress_bar(estimator.verbose, total) as progress:
+        dense = dense_starts(
+            _module_options(estimator, data),
+            data.table,
+            data.training,
+            counts,
+            estimator.n_init,
+            data.feature_mean,
+            epochs=dense_epochs,
+            learning_rate=_DENSE_SPEED * estimator.learning_rate,
+            generator=data.generator,
+            random_state=data.random_state,
+            progress=progress,
+        )
+        modules = [sparse_start(module, data.training, data.random_state) for module, _ in dense]
+        for module in modules:
+            _freeze_constant_(module, data)
+        candidates = _climb(estimator, data, modules, [log for _, log in dense], ladder_epochs, progress)
+        return _conclude(estimator, data, candidates, counts, progress)
+
+
+def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
+    """One fit from a given, rotated, random or anchored mask; the paper's and the authors' recipes too."""
+    module = FactorModule(
+        data.table.observation, generator=data.generator, **_module_options(estimator, data)
+    ).to(data.table.device)
+    initial_outputs_(module, data.feature_mean)
+    _freeze_constant_(module, data)
+    with torch.no_grad():
+        module.mask.copy_(_initial_mask(estimator, data))
+    _fix_anchors_(estimator, module)
+    dense_epochs, ladder_epochs = _epochs(estimator, data)
+    epochs = dense_epochs + ladder_epochs
+    with progress_bar(estimator.verbose, epochs + _POLISH) as progress:
+        if estimator.recipe == "default":
+            rate = estimator.learning_rate
+            warm = Phase("warm-up", dense_epochs, (rate, rate), kl_warmup=max(1, dense_epochs // 8), hold_mask=True)
+            log = train(module, data.training, [warm], generator=data.generator, progress=progress)
+            candidates = _climb(estimator, data, [module], [log], ladder_epochs, progress)
+            return _conclude(estimator, data, candidates, [estimator.n_factors], progress)
+        return _literal(estimator, data, module, epochs, progress)
+
+
+def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tensor) -> Tensor:
+    r"""Lasso rate of each feature: a multiple of the largest gradient that null entries are expected to show.
+
+    .. math:: \lambda_j = 2 \sqrt{2 N \log(G K)\, I_j}
+
+    with :math:`I_j` the Fisher information of one sample about the output of feature j (:math:`1/\sigma_j^2` for a
+    real-valued feature). At an entry without effect the gradient of the log likelihood has standard deviation
+    :math:`\sqrt{N I_j}` in the gauge, and the largest of GK of them is about :math:`\sqrt{2\log(GK)}` times that:
+    the rate keeps its meaning at any number of samples, any noise level and any likelihood.
+    """
+    information = module.observation.likelihood.information(feature_mean, dispersion=module.dispersion())
+    size = module.n_features * int(module.active().sum(-1).max())
+    rate = PENALTY * torch.sqrt(2.0 * n_samples * math.log(max(size, 2)) * information)
+    return rate.unsqueeze(-1).clamp_min(SLAB_RATE)
+
+
+def _module_options(estimator: Any, data: FitData) -> dict[str, Any]:
+    literal = estimator.recipe != "default"
+    covariance = estimator.factor_covariance
+    options = dict(
+        n_factors=estimator.n_factors,
+        hidden_sizes=tuple(estimator.hidden_sizes),
+        covariance="identity" if literal else covariance if isinstance(covariance, str) else "fixed",
+        inclusion_prior=estimator.inclusion_prior,
+        noise_scale=data.noise_scale,
+        gauge=not literal,
+        linear_path=not literal,
+        precision=estimator.precision,
+    )
+    if estimator.recipe == "authors":
+        options.update(beta=1.0 / estimator.n_factors, keep_rate_ratio=False)
+    return options
+
+
+def _epochs(estimator: Any, data: FitData) -> tuple[int, int]:
+    if estimator.max_epochs is not None:
+        dense = max(1, estimator.max_epochs // 2)
+        return dense, max(1, estimator.max_epochs - dense)
+    needed = math.ceil(_STEPS / data.n_steps)
+    return int(np.clip(needed, *_DENSE_EPOCHS)), int(np.clip(needed, *_LADDER_EPOCHS))
+
+
+def _count_linear_factors(data: FitData) -> int:
+    inputs = encoder_inputs(data.table, data.training.rows)
+    varying = inputs[:, inputs.std(0) > 1e-6]
+    if varying.shape[1] < 2 or len(varying) < 4:
+        return 1
+    return parallel_analysis(varying, random_state=data.random_state.randint(2**31 - 1))
+
+
+def _climb(
+    estimator: Any,
+    data: FitData,
+    modules: list[FactorModule],
+    logs: list[TrainingLog],
+    epochs: int,
+    progress: Any,
+) -> list[tuple[FactorModule, TrainingLog]]:
+    """Each module up the ladder; small ones side by side, because there the cost is Python's, not arithmetic's."""
+    width = max(estimator.hidden_sizes, default=1)
+    small = data.batch_size * data.table.n_features * width <= _SMALL
+    if small and len(modules) > 1:
+        module = stack(modules)
+        log = train(
+            module,
+            data.training,
+            _ladder(estimator, data, module, epochs),
+            generator=data.generator,
+            validation=data.validation,
+            progress=progress,
+        )
+        results = []
+        for r, before in enumerate(logs):
+            frame = TrainingLog([*before.epochs, *log.frame(r).to_dict("records")], log.stopped_early)
+            results.append((select(module, r), frame))
+        return results
+    for module, log in zip(modules, logs, strict=True):
+        train(
+            module,
+            data.training,
+            _ladder(estimator, data, module, epochs),
+            generator=data.generator,
+            validation=data.validation,
+            progress=progress,
+            log=log,
+        )
+    return list(zip(modules, logs, strict=True))
+
+
+def _ladder(estimator: Any, data: FitData, module: FactorModule, epochs: int) -> list[Phase]:
+    spike: Rate = default_spike_rate(module, data.training.n_rows, data.feature_mean)
+    slab_end: Rate = SLAB_RATE
+    if estimator.spike_rate is not None:
+        spike = estimator.spike_rate
+    if estimator.slab_rate is not None:
+        slab_end = estimator.slab_rate
+    return ladder(
+        epochs,
+        estimator.learning_rate,
+        spike_rates=(spike, spike),
+        slab_rates=(spike, slab_end),
+        n_polish=0,
+        patience=max(10, epochs // 5) if data.validation is not None else 0,
+    )
+
+
+def _conclude(
+    estimator: Any,
+    data: FitData,
+    candidates: list[tuple[FactorModule, TrainingLog]],
+    counts: list[int],
+    progress: Any,
+) -> Fitted:
+    """Choose by held-out bound and a charge per non-zero, then take the last steps on all rows."""
+    null = _null_module(candidates[0][0], data)
+    rows = data.validation if data.validation is not None else data.training
+    n_samples = data.everything.n_rows
+    charge = 0.5 * math.log(n_samples)
+    table = []
+    for module, label in [*((m, str(c)) for (m, _), c in zip(candidates, counts, strict=True)), (null, "none")]:
+        bound = float(held_out_bound(module, rows, n_draws=8))
+        n_nonzero = int((module.mask != 0).sum())
+        table.append((label, int(module.active().sum()), n_nonzero, bound, n_samples * bound - charge * n_nonzero))
+    starts = pd.DataFrame(table, columns=["start", "n_active", "n_nonzero", "bound", "score"])
+    chosen = int(np.argmax(starts["score"].fillna(-np.inf)))
+    starts["chosen"] = np.arange(len(starts)) == chosen
+    module, log = (null, candidates[0][1]) if chosen == len(candidates) else candidates[chosen]
+    rate = estimator.learning_rate
+    rates = {"spike_rate": module.spike_rate, "slab_rate": module.slab_rate}
+    refine = Phase("refine", 10, (0.3 * rate, 0.1 * rate), **rates)
+    polish = Phase("polish", _POLISH, (0.1 * rate, 0.05 * rate), full_batch=True, **rates)
+    train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
+    history = log.frame()
+    return Fitted(module, history, starts, _reasons(module, chosen, counts), _settled(history))
+
+
+def _null_module(module: FactorModule, data: FitData) -> FactorModule:
+    """The same model with an empty mask: every feature at its mean."""
+    null = select(module, 0)
+    with torch.no_grad():
+        null.mask.zero_()
+        null.noise_variance.fill_(1.0)
+        for bias in null.decoder.hidden_biases:
+            bias.zero_()
+    initial_outputs_(null, data.feature_mean)
+    return null
+
+
+def _settled(history: pd.DataFrame) -> bool:
+    tail = history["n_nonzero"].to_numpy()[-max(5, _POLISH // 2) :]
+    return bool((tail == tail[-1]).all())
+
+
+def _reasons(module: FactorModule, chosen: int, counts: list[int]) -> dict[int, str]:
+    active = module.active().cpu().numpy().astype(bool)
+    n_tried = counts[chosen] if chosen < len(counts) else 0
+    reasons = {}
+    for rank, k in enumerate(np.flatnonzero(~active)):
+        if chosen == len(counts):
+            why = "an empty mask predicts held-out rows as well: the table shows no factor"
+        elif rank < n_tried - active.sum():
+            why = "the ladder emptied its column: no feature kept a loading on it"
+        else:
+            why = f"starts with more than {n_tried} factors had no better held-out bound, or were not indicated by the data"
+        reasons[int(k)] = why
+    return reasons
+
+
+def _freeze_constant_(module: FactorModule, data: FitData) -> None:
+    constant = torch.as_tensor(data.constant, device=module.mask.device)
+    with torch.no_grad():
+        module.frozen[constant] = True
+        module.mask[..., constant, :] = 0.0
+
+
+def _initial_mask(estimator: Any, data: FitData) -> Tensor:
+    shape = (data.table.n_features, estimator.n_factors)
+    init = estimator.init
+    if not isinstance(init, str):
+        mask = np.asarray(init, dtype=np.float32)
+        if mask.shape != shape:
+            raise ParameterError(f"Expected init of shape {shape}, a row per feature; got {mask.shape}.")
+        return torch.as_tensor(mask)
+    if init == "rotation" or (init == "auto" and not estimator.hidden_sizes and not estimator.anchors):
+        inputs = encoder_inputs(data.table, data.training.rows)
+        count = min(max(1, _count_linear_factors(data)), estimator.n_factors, shape[0])
+        correlation = np.corrcoef(inputs.T + 0.0) if shape[0] > 1 else np.ones((1, 1))
+        seed = data.random_state.randint(2**31 - 1)
+        loadings = oblique_rotation(principal_loadings(np.nan_to_num(correlation), count), random_state=seed).loadings
+        mask = np.full(shape, 0.05, dtype=np.float32)
+        mask[:, :count] = loadings if not estimator.hidden_sizes else np.maximum(np.abs(loadings), 0.05)
+        return torch.as_tensor(mask)
+    if init == "auto":
+        return torch.ones(shape)
+    return torch.rand(shape, generator=data.generator)
+
+
+def _fix_anchors_(estimator: Any, module: FactorModule) -> None:
+    if not estimator.anchors:
+        return
+    names = {str(name): j for j, name in enumerate(estimator._feature_names())}
+    with torch.no_grad():
+        for feature, factor in estimator.anchors.items():
+            j = names.get(str(feature), feature)
+            if not isinstance(j, (int, np.integer)) or not 0 <= j < module.n_features:
+                raise ParameterError(
+                    f"Expected anchors to name features of the table; got {feature!r}. Use names or positions."
+                )
+            if not 0 <= factor < module.n_factors:
+                raise ParameterError(
+                    f"Expected anchors to name factors from 0 to {module.n_factors - 1}; got {factor!r} for {feature!r}."
+                )
+            module.frozen[j] = True
+            module.mask[j] = 0.0
+            module.mask[j, factor] = 1.0
+
+
+def _literal(estimator: Any, data: FitData, module: FactorModule, epochs: int, progress: Any) -> Fitted:
+    """The paper's algorithm as printed: one pair of rates from the first step to the last."""
+    spike = 10.0 if estimator.spike_rate is None else estimator.spike_rate
+    slab = min(1.0, spike) if estimator.slab_rate is None else estimator.slab_rate
+    rate = estimator.learning_rate
+    patience = max(10, epochs // 5) if data.validation is not None else 0
+    phase = Phase("final", epochs, (rate, rate), spike_rate=spike, slab_rate=slab, patience=patience)
+    scale = data.training.n_rows / data.batch_size if estimator.recipe == "authors" else 1.0
+    log = train(
+        module,
+        data.training,
+        [phase],
+        generator=data.generator,
+        validation=data.validation,
+        penalty_scale=scale,
+        progress=progress,
+    )
+    starts = pd.DataFrame(
+        [("given", int(module.active().sum()), int((module.mask != 0).sum()), np.nan, np.nan, True)],
+        columns=["start", "n_active", "n_nonzero", "bound", "score", "chosen"],
+    )
+    history = log.frame()
+    reasons = {int(k): "the penalty emptied its column" for k in torch.nonzero(module.active() == 0).ravel()}
+    return Fitted(module, history, starts, reasons, _settled(history))

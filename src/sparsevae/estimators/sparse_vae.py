@@ -1,0 +1,262 @@
+"""The sparse VAE as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from sparsevae.estimators.base import FactorEstimator, FitData
+from sparsevae.estimators.fitting import fit_default, fit_from_mask
+from sparsevae.estimators.reading import average_slopes, order_factors_, variance_explained
+from sparsevae.exceptions import ConvergenceWarning, ParameterError
+from sparsevae.modules import FactorModule
+from sparsevae.validation import check_choice, check_positive
+
+__all__ = ["SparseVAE"]
+
+_RECIPES = ("default", "paper", "authors")
+_INITS = ("auto", "rotation", "random")
+
+
+class SparseVAE(FactorEstimator):
+    r"""Deep factor model in which each feature depends on a few factors.
+
+    .. math::
+        w_{jk} \sim \text{Spike-and-Slab Lasso}(\lambda_0, \lambda_1, a, b), \quad
+        z_i \sim N_K(0, \Sigma_z), \quad
+        x_{ij} \sim \text{likelihood}\left(f_\theta(w_j \odot z_i)_j\right)
+
+    Parameters
+    ----------
+    n_factors : int
+        Largest number of factors; those that the data do not support end with an empty column of the mask.
+    likelihood : str or dict
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a dict from
+        likelihood to columns.
+    recipe : {"default", "paper", "authors"}
+        "default" is built to find the factors from any seed. "paper" takes the paper literally: identity prior
+        covariance, given rates, random start, no ladder. "authors" repeats the arithmetic of the released code.
+    spike_rate, slab_rate : float, optional
+        Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the mask and
+        the information that a sample carries about each feature, so that they mean the same for any table.
+    inclusion_prior : (float, float), optional
+        a and b of the Beta prior on the share of features per factor; (1, n_features) by default. ``(c / K, 1)`` is
+        the finite Indian buffet process.
+    factor_covariance : {"learned", "identity"} or array of shape (n_factors, n_factors)
+        Prior covariance of the factors.
+    init : {"auto", "rotation", "random"} or array of shape (n_features, n_factors)
+        Where the mask starts: plain VAEs turned to sparse slopes; sparse rotation of linear loadings; at random; given.
+    anchors : dict, optional
+        Known anchor features, ``{feature: factor}``: their rows of the mask are fixed at one factor (Theorem 1).
+    n_init : int
+        Starts for each number of factors tried.
+    hidden_sizes : tuple of int
+        Widths of the hidden layers of encoder and decoder; ``()`` is the sparse linear factor model.
+    batch_size : int
+    max_epochs : int, optional
+        Epochs of the whole fit; by default enough for a fixed number of gradient steps.
+    learning_rate : float
+    validation_fraction : float
+        Share of the rows held out for early stopping and for the choice among starts; the fit ends on all rows.
+    precision : {"float32", "bfloat16"}
+        Of the decoder's matrix products.
+    device : str
+        "auto", "cpu", "cuda" or "mps".
+    random_state : int, RandomState or None
+    verbose : int
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    mask_ : ndarray of shape (n_features, n_factors)
+        W with exact zeros; columns in order of the variance their factors explain.
+    components_ : ndarray of shape (n_factors, n_features)
+        The mask transposed.
+    inclusion_ : ndarray of shape (n_features, n_factors)
+        E[γ], posterior probability of the slab.
+    inclusion_rate_ : ndarray of shape (n_factors,)
+    noise_variance_ : ndarray of shape (n_features,)
+        σ² in the units of the table; NaN for features that are not real-valued.
+    factor_covariance_ : ndarray of shape (n_factors, n_factors)
+    active_factors_ : ndarray of int
+        Factors that at least one feature uses.
+    dropped_factors_ : dict
+        Why each factor that was allowed for is not active.
+    variance_explained_ : ndarray of shape (n_factors,)
+        Share of the variance of the fitted means that is lost when a factor is held at its mean.
+    history_ : DataFrame
+        A row per epoch, a column per term of the objective.
+    starts_ : DataFrame
+        The starts compared at the end: factors, non-zeros, held-out bound and the score that chose among them.
+    n_features_in_, feature_names_in_, n_iter_
+
+    Examples
+    --------
+    >>> from sparsevae import SparseVAE
+    >>> from sparsevae.datasets import make_sparse_factors
+    >>> data = make_sparse_factors(500, correlation=0.4, random_state=0)
+    >>> model = SparseVAE(n_factors=5, random_state=0).fit(data.X)
+    >>> len(model.active_factors_)
+    2
+    """
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        likelihood: str | Mapping[str, Any] = "gaussian",
+        recipe: str = "default",
+        spike_rate: float | None = None,
+        slab_rate: float | None = None,
+        inclusion_prior: tuple[float, float] | None = None,
+        factor_covariance: Any = "learned",
+        init: Any = "auto",
+        anchors: Mapping[Any, int] | None = None,
+        n_init: int = 8,
+        hidden_sizes: tuple[int, ...] = (64, 64),
+        batch_size: int = 128,
+        max_epochs: int | None = None,
+        learning_rate: float = 3e-3,
+        validation_fraction: float = 0.1,
+        precision: str = "float32",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.likelihood = likelihood
+        self.recipe = recipe
+        self.spike_rate = spike_rate
+        self.slab_rate = slab_rate
+        self.inclusion_prior = inclusion_prior
+        self.factor_covariance = factor_covariance
+        self.init = init
+        self.anchors = anchors
+        self.n_init = n_init
+        self.hidden_sizes = hidden_sizes
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.precision = precision
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("n_init", self.n_init, integer=True)
+        check_choice("recipe", self.recipe, _RECIPES)
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
+        if isinstance(self.init, str):
+            check_choice("init", self.init, _INITS)
+        if isinstance(self.factor_covariance, str):
+            check_choice("factor_covariance", self.factor_covariance, ("learned", "identity"))
+        for name in ("spike_rate", "slab_rate"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        if self.spike_rate is not None and self.slab_rate is not None and self.spike_rate < self.slab_rate:
+            raise ParameterError(
+                f'Expected spike_rate >= slab_rate (section "The Spike-and-Slab Lasso"); got '
+                f"spike_rate={self.spike_rate}, slab_rate={self.slab_rate}. Swap the two, or pass equal rates to fit "
+                "without a spike."
+            )
+        if self.inclusion_prior is not None:
+            if len(self.inclusion_prior) != 2:
+                raise ParameterError(
+                    f"Expected inclusion_prior to be a pair (a, b); got {self.inclusion_prior!r}."
+                )
+            for name, value in zip(("a", "b"), self.inclusion_prior, strict=True):
+                check_positive(f"inclusion_prior's {name}", value)
+
+    def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
+        automatic = self.recipe == "default" and isinstance(self.init, str) and self.init == "auto"
+        if automatic and not self.anchors and len(self.hidden_sizes) > 0:
+            fitted = fit_default(self, data)
+        else:
+            fitted = fit_from_mask(self, data)
+        self.starts_ = fitted.starts
+        self.dropped_factors_ = fitted.dropped
+        if not fitted.converged:
+            warnings.warn(
+                f"The mask was still changing when training stopped after {len(fitted.history)} epochs. Raise "
+                "max_epochs, or lower learning_rate.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return fitted.module, fitted.history
+
+    def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
+        super()._finish(module, history, data)
+        observation = module.observation
+        if observation.total_columns.any():
+            self.mean_total_ = float(_row_totals(data.table.X, observation.total_columns).mean())
+        rows = data.everything.rows[: 2000]
+        z, _ = module.encode(data.table.rows(rows).cpu())
+        order_factors_(self, module, z)
+        z, _ = module.encode(data.table.rows(rows).cpu())
+        self.mask_ = module.mask.numpy().astype(np.float64)
+        self.components_ = self.mask_.T
+        self.inclusion_ = module.inclusion().numpy().astype(np.float64)
+        self.inclusion_rate_ = module.inclusion_rate.numpy().astype(np.float64)
+        noise = module.noise_variance.numpy() * observation.scale.numpy() ** 2
+        self.noise_variance_ = np.where(observation.real_columns, noise, np.nan).astype(np.float64)
+        self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
+        self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
+        self.variance_explained_ = variance_explained(self, z)
+        self.effects_ = average_slopes(self, z)
+
+    # -- reading a fit -----------------------------------------------------------------------------------------
+
+    def loadings(self) -> pd.DataFrame:
+        """The mask with names: a row per feature, a column per active factor."""
+        check_is_fitted(self)
+        names = self.get_feature_names_out()[self.active_factors_]
+        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self._feature_names(), columns=names)
+
+    def effects(self) -> pd.DataFrame:
+        """Average slope of each feature on each active factor, signed, in the feature's units per unit of factor.
+
+        A factor has standard deviation one, so an effect is what changes when the factor rises by one standard
+        deviation, averaged over the samples of the fit.
+        """
+        check_is_fitted(self)
+        names = self.get_feature_names_out()[self.active_factors_]
+        return pd.DataFrame(self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names)
+
+    def top_features(self, n: int = 10) -> pd.DataFrame:
+        """The strongest features of each active factor: factor, rank, feature, loading, effect, anchor."""
+        check_is_fitted(self)
+        check_positive("n", n, integer=True)
+        loadings, effects = self.loadings(), self.effects()
+        anchors = (self.mask_ != 0).sum(1) == 1
+        rows = []
+        for factor in loadings.columns:
+            size = loadings[factor].abs()
+            strongest = np.argsort(-size.to_numpy(), kind="stable")[:n]
+            for rank, j in enumerate(strongest[size.to_numpy()[strongest] > 0], start=1):
+                rows.append(
+                    (factor, rank, loadings.index[j], loadings[factor].iloc[j], effects[factor].iloc[j], anchors[j])
+                )
+        return pd.DataFrame(rows, columns=["factor", "rank", "feature", "loading", "effect", "anchor"])
+
+    def anchor_features(self) -> dict[str, list[str]]:
+        """Features that depend on one factor only, strongest first, for each active factor."""
+        check_is_fitted(self)
+        names, features = self.get_feature_names_out(), self._feature_names()
+        anchors = (self.mask_ != 0).sum(1) == 1
+        result = {}
+        for k in self.active_factors_:
+            own = np.flatnonzero(anchors & (self.mask_[:, k] != 0))
+            own = own[np.argsort(-np.abs(self.mask_[own, k]), kind="stable")]
+            result[str(names[k])] = [str(features[j]) for j in own]
+        return result
+
+
+def _row_totals(X: Any, columns: np.ndarray) -> np.ndarray:
+    return np.asarray(X[:, np.flatnonzero(columns)].sum(axis=1)).ravel()

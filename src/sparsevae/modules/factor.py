@@ -1,0 +1,276 @@
+"""The sparse VAE as a module; with a mask of ones it is the plain VAE, with an identity network the linear model.
+
+Shapes: x is (n_samples, n_features) or (..., n_samples, n_features); every parameter and every loss term may carry
+leading replicate dimensions ``...``, which are independent models trained side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparsevae.decoder import MaskedDecoder
+from sparsevae.divergences import kl_correlated_normal, kl_standard_normal
+from sparsevae.modules.base import Loss
+from sparsevae.modules.gauge import fix_gauge_
+from sparsevae.modules.observation import Observation
+from sparsevae.networks import Encoder
+from sparsevae.priors import (
+    inclusion_probability,
+    log_inclusion_prior,
+    log_prior,
+    map_noise_variance,
+    noise_log_prior,
+    penalty_weight,
+    update_inclusion_rate,
+)
+
+__all__ = ["FactorModule"]
+
+_NU = 3.0  # degrees of freedom of the noise prior, appendix "Sparse VAE settings"
+_SHRINKAGE = 0.02  # of the learned factor correlation towards the identity
+_INERTIA = 0.8  # share of the old factor correlation kept at each update
+_HOLD_RATE = 3.0  # η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it
+
+
+class FactorModule(nn.Module):
+    """Encoder, masked decoder and priors of one model (or several replicates of it).
+
+    Parameters
+    ----------
+    observation : Observation
+        Likelihood and units; shared by all replicates.
+    n_factors : int
+    hidden_sizes : sequence of int
+        Of encoder and decoder; empty for the linear model.
+    learned_mask : bool
+        False fixes the mask at ones: a plain VAE, whose features share one forward pass.
+    covariance : {"learned", "identity", "fixed"}
+        Prior covariance of the factors. "fixed" keeps what is in the buffer ``factor_covariance``.
+    inclusion_prior : (float, float)
+        a and b of the Beta prior on the inclusion rates.
+    noise_scale : Tensor of shape (n_features,)
+        ξ of the noise prior in model units.
+    beta : float
+        Weight of the KL term.
+    gauge : bool
+        Whether decoder norms are fixed, see `modules.gauge`.
+    keep_rate_ratio : bool
+        Whether the E-step has the factor λ1/λ0 of the Laplace densities; False only to repeat released results.
+    linear_path : bool
+        Whether the encoder has a linear path beside its MLP.
+    """
+
+    def __init__(
+        self,
+        observation: Observation,
+        n_factors: int,
+        hidden_sizes: Sequence[int] = (64, 64),
+        *,
+        learned_mask: bool = True,
+        covariance: str = "learned",
+        inclusion_prior: tuple[float, float] | None = None,
+        noise_scale: Tensor | None = None,
+        beta: float = 1.0,
+        gauge: bool = True,
+        keep_rate_ratio: bool = True,
+        linear_path: bool = True,
+        precision: str = "float32",
+        replicates: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        n_features = observation.n_features
+        self.config: dict[str, Any] = dict(
+            n_factors=n_factors,
+            hidden_sizes=tuple(hidden_sizes),
+            learned_mask=learned_mask,
+            covariance=covariance,
+            inclusion_prior=(1.0, float(n_features)) if inclusion_prior is None else tuple(inclusion_prior),
+            beta=beta,
+            gauge=gauge,
+            keep_rate_ratio=keep_rate_ratio,
+            linear_path=linear_path,
+            precision=precision,
+        )
+        self.observation = observation
+        self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
+        shape = self.replicates
+        self.encoder = Encoder(
+            n_features, n_factors, hidden_sizes, replicates=shape, generator=generator, linear_path=linear_path
+        )
+        self.decoder = MaskedDecoder(
+            n_features, n_factors, hidden_sizes, replicates=shape, generator=generator, precision=precision
+        )
+        if gauge:
+            fix_gauge_(self.decoder)
+        self.mask = nn.Parameter(torch.ones(*shape, n_features, n_factors), requires_grad=learned_mask)
+        if observation.dispersed_columns.any():
+            self.log_dispersion = nn.Parameter(torch.zeros(*shape, n_features))
+        else:
+            self.register_parameter("log_dispersion", None)
+        identity = torch.eye(n_factors).expand(*shape, n_factors, n_factors).clone()
+        self.register_buffer("noise_variance", torch.ones(*shape, n_features))
+        self.register_buffer("factor_covariance", identity)
+        self.register_buffer("inclusion_rate", torch.full((*shape, n_factors), 0.5))
+        self.register_buffer("used", torch.ones(*shape, n_factors, dtype=torch.bool))
+        self.register_buffer("frozen", torch.zeros(n_features, n_factors, dtype=torch.bool))
+        self.register_buffer("noise_scale", torch.full((n_features,), 0.05) if noise_scale is None else noise_scale)
+        self.register_buffer("real", torch.as_tensor(observation.real_columns))
+        self.spike_rate: float | Tensor = 1.0
+        self.slab_rate: float | Tensor = 1.0
+        self.zero_gradients = True
+        self._reset_statistics()
+
+    # -- the model ---------------------------------------------------------------------------------------------
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of q(z | x) for rows in model units; factors not in use get the prior's 0 and 0."""
+        mean, log_variance = self.encoder(self.observation.encoder_input(x))
+        active = self.active().unsqueeze(-2)
+        return mean * active, log_variance * active
+
+    def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
+        """Decoder output for each sample and feature: shape (..., n_samples, n_features)."""
+        if not self.config["learned_mask"]:
+            return self.decoder(None, z * self.used.unsqueeze(-2), features)
+        return self.decoder(self.mask, z, features, zero_gradients=self.zero_gradients)
+
+    def active(self) -> Tensor:
+        """Which factors any feature uses, as 0 and 1: shape (..., n_factors)."""
+        if not self.config["learned_mask"]:
+            return self.used.to(self.mask.dtype)
+        return (self.mask.detach() != 0).any(-2).to(self.mask.dtype)
+
+    def dispersion(self) -> Tensor | None:
+        """Noise variance of real-valued features and inverse dispersion of overdispersed counts."""
+        if self.log_dispersion is None:
+            return self.noise_variance
+        return torch.where(self.real, self.noise_variance, self.log_dispersion.exp())
+
+    def log_likelihood(self, x: Tensor, output: Tensor) -> Tensor:
+        """log p(x | z) per row in model units: shape (..., n_samples)."""
+        return self.observation.likelihood.log_prob(
+            x, output, dispersion=self.dispersion(), size=self.observation.size(x)
+        )
+
+    def kl(self, mean: Tensor, log_variance: Tensor) -> Tensor:
+        """Divergence of the posterior from N(0, Σ_z) per row: shape (..., n_samples)."""
+        if self.config["covariance"] == "identity":
+            return kl_standard_normal(mean, log_variance)
+        return kl_correlated_normal(mean, log_variance, self.factor_covariance)
+
+    def loss(self, x: Tensor, noise: Tensor, n_samples: int) -> Loss:
+        """Terms of the objective at one draw of the factors.
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., batch, n_features)
+            Rows in model units.
+        noise : Tensor of shape (..., batch, n_factors)
+            Standard normal draws of the reparameterisation.
+        n_samples : int
+            Size of the whole training set, over which the priors are spread.
+        """
+        mean, log_variance = self.encode(x)
+        z = mean + torch.exp(0.5 * log_variance) * noise
+        output = self.decode(z)
+        if self.training:
+            self._collect(x, output, mean, log_variance)
+        return Loss(
+            reconstruction=-self.log_likelihood(x, output).mean(-1),
+            kl=self.config["beta"] * self.kl(mean, log_variance).mean(-1),
+            **self.penalties(n_samples),
+        )
+
+    @torch.no_grad()
+    def penalties(self, n_samples: int) -> dict[str, Tensor]:
+        """Minus the log priors over n_samples. The mask's acts through `proximal_weight`, not through a gradient."""
+        zero = self.noise_variance.new_zeros(self.replicates)
+        noise = zero
+        if self.real.any():
+            noise = -noise_log_prior(self.noise_variance[..., self.real], _NU, self.noise_scale[self.real])
+        mask = zero
+        if self.config["learned_mask"]:
+            rates = {"spike_rate": self.spike_rate, "slab_rate": self.slab_rate}
+            mask = -log_prior(self.mask, self.inclusion_rate, **rates)
+            mask = mask - log_inclusion_prior(self.inclusion_rate, *self.config["inclusion_prior"])
+        return {"mask_penalty": mask / n_samples, "noise_penalty": noise / n_samples, "weight_penalty": zero}
+
+    # -- closed-form updates -----------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def inclusion(self) -> Tensor:
+        """E[γ] at the present mask and rates."""
+        rate = self.inclusion_rate
+        if not self.config["keep_rate_ratio"]:
+            ratio = torch.as_tensor(self.slab_rate / self.spike_rate)
+            rate = torch.sigmoid(torch.logit(rate) - ratio.log())
+        return inclusion_probability(self.mask, rate, spike_rate=self.spike_rate, slab_rate=self.slab_rate)
+
+    @torch.no_grad()
+    def update_inclusion(self) -> None:
+        """η in closed form from E[γ]."""
+        ratio = torch.as_tensor(self.spike_rate / self.slab_rate)
+        if bool((ratio >= _HOLD_RATE).all()):
+            self.inclusion_rate.copy_(update_inclusion_rate(self.inclusion(), *self.config["inclusion_prior"]))
+
+    @torch.no_grad()
+    def proximal_weight(self, n_samples: int) -> Tensor:
+        """λ* / N, what one unit of |w| costs per sample."""
+        weight = penalty_weight(self.inclusion(), spike_rate=self.spike_rate, slab_rate=self.slab_rate)
+        return weight / n_samples
+
+    @torch.no_grad()
+    def closed_form_update(self, n_samples: int) -> None:
+        """Noise variances and factor covariance from what the batches since the last call have shown."""
+        if self._count == 0:
+            return
+        if self.real.any():
+            squares = self._squares * (n_samples / self._count)
+            variance = map_noise_variance(squares, n_samples, _NU, self.noise_scale)
+            self.noise_variance.copy_(torch.where(self.real, variance, self.noise_variance))
+        if self.config["covariance"] == "learned" and self.config["learned_mask"]:
+            self._update_covariance(self._moments / self._count)
+        self._reset_statistics()
+
+    def _update_covariance(self, moments: Tensor) -> None:
+        r"""Parameter-expanded step: E[zz'] has its diagonal absorbed into mask and encoder, the rest is Σ_z."""
+        active = self.active().bool()
+        scale = moments.diagonal(dim1=-2, dim2=-1).clamp_min(1e-8).sqrt()
+        both = active.unsqueeze(-1) & active.unsqueeze(-2)
+        identity = torch.eye(self.n_factors, device=moments.device)
+        correlation = moments / (scale.unsqueeze(-1) * scale.unsqueeze(-2))
+        correlation = (1.0 - _SHRINKAGE) * correlation + _SHRINKAGE * identity
+        covariance = _INERTIA * self.factor_covariance + (1.0 - _INERTIA) * correlation
+        covariance = torch.where(both, covariance, identity)
+        covariance.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+        self.factor_covariance.copy_(torch.where(covariance.isfinite(), covariance, identity))
+        # Half of the step at a time: the network follows the scale, and an overshoot would make it oscillate.
+        step = torch.where(active & scale.isfinite(), scale.clamp(0.5, 2.0), torch.ones_like(scale)).sqrt()
+        self.scale_factors_(step)
+
+    @torch.no_grad()
+    def scale_factors_(self, scale: Tensor) -> None:
+        """Divide factor k by ``scale[k]`` and multiply column k of the mask by it: the same model, other units.
+
+        Fixed rows (known anchors) keep their entries; their heads follow.
+        """
+        self.mask.copy_(torch.where(self.frozen, self.mask, self.mask * scale.unsqueeze(-2)))
+        self.encoder.transform_factors_(torch.diag_embed(1.0 / scale))
+
+    def _collect(self, x: Tensor, output: Tensor, mean: Tensor, log_variance: Tensor) -> None:
+        with torch.no_grad():
+            if self.real.any():
+                self._squares = self._squares + (x - output).square().sum(-2)
+            moments = mean.mT @ mean + torch.diag_embed(log_variance.exp().sum(-2))
+            self._moments = self._moments + moments
+            self._count += x.shape[-2]
+
+    def _reset_statistics(self) -> None:
+        self._squares: Tensor | float = 0.0
+        self._moments: Tensor | float = 0.0
+        self._count = 0

@@ -1,0 +1,226 @@
+"""The training loop: epochs of a schedule, closed-form updates between them, history, early stopping, divergence.
+
+It knows the module contract (`loss`, `closed_form_update`, rates, replicates), never a model's name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from sparsevae.exceptions import DivergenceError
+from sparsevae.modules.base import Loss, is_replicated
+from sparsevae.training.batches import Batches
+from sparsevae.training.optimizer import ProximalAdam
+from sparsevae.training.schedule import Phase
+
+__all__ = ["TrainingLog", "held_out_bound", "train"]
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[dict[str, Any]], None]
+
+_TOLERANCE = 1e-3  # nats per sample; a smaller gain in the held-out bound does not reset the patience
+
+
+@dataclass
+class TrainingLog:
+    """What happened: one record per epoch, each value an array over replicates (or one value for all)."""
+
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    stopped_early: bool = False
+
+    def frame(self, replicate: int | None = None) -> pd.DataFrame:
+        """The history of one replicate: a row per epoch, a column per term."""
+
+        def pick(value: Any) -> Any:
+            return value[replicate] if isinstance(value, np.ndarray) and value.ndim else value
+
+        return pd.DataFrame([{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs])
+
+
+def train(
+    module: Any,
+    batches: Batches,
+    phases: Iterable[Phase],
+    *,
+    generator: torch.Generator,
+    validation: Batches | None = None,
+    penalty_scale: float = 1.0,
+    progress: Progress | None = None,
+    log: TrainingLog | None = None,
+) -> TrainingLog:
+    """Run a schedule on a module, in place.
+
+    Parameters
+    ----------
+    module : nn.Module
+        See `FactorModule` for what it offers.
+    batches : Batches
+        Training rows.
+    phases : iterable of Phase
+    generator : torch.Generator
+        Of the reparameterisation noise.
+    validation : Batches, optional
+        Held-out rows for early stopping.
+    penalty_scale : float
+        Multiplies the mask penalty; 1 is the model as stated.
+    progress : callable, optional
+        Called with the record of each epoch.
+    log : TrainingLog, optional
+        Continued if given.
+
+    Raises
+    ------
+    DivergenceError
+        If no replicate has finite terms left.
+    """
+    log = TrainingLog() if log is None else log
+    optimizer = ProximalAdam(module, batches.n_rows)
+    for phase in phases:
+        module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
+        best = _Best(module, phase.patience) if phase.patience and validation is not None else None
+        for epoch in range(phase.epochs):
+            # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at them.
+            module.zero_gradients = phase.name == "lasso" or epoch == 0 or bool(module.replicates)
+            optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
+            kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
+            rate = phase.rate_at(epoch)
+            terms = _epoch(module, batches, optimizer, phase, rate, kl_weight, generator)
+            _check_finite(terms, phase, len(log.epochs) + 1)
+            record = _record(module, terms, phase, len(log.epochs) + 1, rate)
+            if best is not None and validation is not None:
+                bound = held_out_bound(module, validation)
+                record["validation"] = bound.cpu().numpy()
+                best.see(bound)
+            log.epochs.append(record)
+            if progress is not None:
+                progress(record)
+            if best is not None and best.exhausted:
+                log.stopped_early = True
+                break
+        if best is not None:
+            best.restore()
+    module.zero_gradients = True
+    return log
+
+
+@torch.no_grad()
+def held_out_bound(module: Any, rows: Batches, n_draws: int = 4) -> Tensor:
+    """Mean ELBO per row at fixed draws of the factors: shape of the replicates."""
+    training = module.training
+    module.eval()
+    total: Tensor | float = 0.0
+    generator = torch.Generator().manual_seed(0)
+    for x in rows.sequential():
+        for _ in range(n_draws):
+            # The same draws for all replicates, so that they are compared and not their luck.
+            draw = torch.randn(x.shape[-2], module.n_factors, generator=generator).to(x.device)
+            loss = module.loss(x, draw, rows.n_rows)
+            total = total - (loss.reconstruction + loss.kl) * (x.shape[-2] / (n_draws * rows.n_rows))
+    module.train(training)
+    return torch.as_tensor(total)
+
+
+def _epoch(
+    module: Any,
+    batches: Batches,
+    optimizer: ProximalAdam,
+    phase: Phase,
+    learning_rate: float,
+    kl_weight: float,
+    generator: torch.Generator,
+) -> dict[str, Tensor]:
+    module.train()
+    n_rows = batches.n_rows
+    sums: dict[str, Tensor] = {}
+    if phase.full_batch:
+        optimizer.zero_grad()
+    for x in batches.sequential() if phase.full_batch else batches.shuffled():
+        share = x.shape[-2] / n_rows
+        noise = torch.randn(*module.replicates, x.shape[-2], module.n_factors, generator=generator).to(x.device)
+        loss = module.loss(x, noise, n_rows)
+        objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
+        if phase.full_batch:
+            (objective * share).backward()
+        else:
+            optimizer.zero_grad()
+            objective.backward()
+            optimizer.step(learning_rate, hold_mask=phase.hold_mask)
+        _accumulate(sums, loss, share)
+    if phase.full_batch:
+        optimizer.step(learning_rate, hold_mask=phase.hold_mask)
+    module.closed_form_update(n_rows)
+    return sums
+
+
+def _accumulate(sums: dict[str, Tensor], loss: Loss, share: float) -> None:
+    for name, value in loss.items():
+        sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach() * share
+
+
+def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rate: float) -> dict[str, Any]:
+    objective = torch.stack(list(terms.values())).sum(0)
+    non_zero = module.mask.detach() != 0
+    return {
+        "epoch": epoch,
+        "phase": phase.name,
+        "spike_rate": float(torch.as_tensor(phase.spike_rate).mean()),
+        "slab_rate": float(torch.as_tensor(phase.slab_rate).mean()),
+        "learning_rate": rate,
+        "objective": objective.cpu().numpy(),
+        **{name: value.cpu().numpy() for name, value in terms.items()},
+        "n_nonzero": non_zero.sum((-2, -1)).cpu().numpy(),
+        "n_active": module.active().sum(-1).cpu().numpy().astype(int),
+        "validation": np.nan,
+    }
+
+
+def _check_finite(terms: dict[str, Tensor], phase: Phase, epoch: int) -> None:
+    finite = torch.stack([value.isfinite() for value in terms.values()])
+    if finite.all(0).any():
+        return
+    culprit = next(name for name, value in terms.items() if not value.isfinite().any())
+    raise DivergenceError(
+        f"Expected every term of the objective to stay finite; the {culprit.replace('_', ' ')} term did not in epoch "
+        f"{epoch} (phase '{phase.name}', learning rate {phase.learning_rate[0]:g}). Try a smaller learning_rate, look "
+        "for extreme values in the table, or scale its features."
+    )
+
+
+class _Best:
+    """The best state of each replicate by its held-out bound."""
+
+    def __init__(self, module: Any, patience: int) -> None:
+        self.module, self.patience = module, patience
+        self.bound = torch.full(module.replicates, -torch.inf, device=module.mask.device)
+        self.reference = self.bound.clone()
+        self.waited = torch.zeros(module.replicates, dtype=torch.long, device=module.mask.device)
+        self.state = {name: value.clone() for name, value in module.state_dict().items()}
+
+    @property
+    def exhausted(self) -> bool:
+        return bool((self.waited >= self.patience).all())
+
+    def see(self, bound: Tensor) -> None:
+        better = bound > self.bound
+        self.waited = torch.where(bound > self.reference + _TOLERANCE, 0, self.waited + 1)
+        self.reference = torch.where(self.waited == 0, bound, self.reference)
+        self.bound = torch.where(better, bound, self.bound)
+        depth = len(self.module.replicates)
+        for name, value in self.module.state_dict().items():
+            if not depth:
+                if better:
+                    self.state[name].copy_(value)
+            elif is_replicated(name):
+                self.state[name][better] = value[better]
+
+    def restore(self) -> None:
+        self.module.load_state_dict(self.state)

@@ -1,0 +1,107 @@
+"""Adam for the network, and Adam followed by an exact proximal step for the mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsevae.modules.gauge import fix_gauge_
+from sparsevae.priors import proximal_step
+
+__all__ = ["ProximalAdam"]
+
+_BETAS = (0.9, 0.99)  # of the mask: its second moment must follow the ladder
+_EPSILON = 1e-8
+_MAX_STEP = 1.0  # a vanishing second moment would send the step to lr / epsilon
+
+
+class ProximalAdam:
+    r"""One optimiser for a module with a sparse mask.
+
+    .. math:: w \leftarrow \mathrm{prox}\left(w - s\,\hat m,\; s\,\lambda^*/N\right), \qquad
+        s = \min\left(\frac{\mathrm{lr}}{\sqrt{\hat v} + \epsilon},\, 1\right)
+
+    The gradient of the likelihood alone enters :math:`\hat m, \hat v`; the penalty acts through the proximal step in
+    the same metric, which is what makes zeros exact.
+
+    Parameters
+    ----------
+    module : nn.Module
+        With ``mask``, ``frozen``, ``decoder``, ``proximal_weight`` and ``config``.
+    n_samples : int
+        Training rows, over which the prior is spread.
+    max_norm : float
+        Gradients of the network are clipped to this norm, each replicate by itself.
+    """
+
+    def __init__(self, module: Any, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0) -> None:
+        self.module, self.n_samples, self.max_norm = module, n_samples, max_norm
+        self.penalty_scale = penalty_scale
+        mask = module.mask
+        self.network = [p for p in module.parameters() if p is not mask and p.requires_grad]
+        # The identity network's heads are the gauge's: always ones.
+        if module.config["gauge"] and module.decoder.first is None:
+            self.network = [p for p in self.network if p is not module.decoder.heads]
+        self.adam = torch.optim.Adam(self.network, lr=1e-3, fused=mask.device.type == "cpu")
+        self.learns_mask = mask.requires_grad
+        self._mean = torch.zeros_like(mask)
+        self._square = torch.zeros_like(mask)
+        self._steps = 0
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of network and mask."""
+        self.adam.zero_grad(set_to_none=True)
+        self.module.mask.grad = None
+
+    def step(self, learning_rate: float, *, hold_mask: bool = False) -> None:
+        """Move network and mask by one step.
+
+        Parameters
+        ----------
+        learning_rate : float
+        hold_mask : bool
+            Leave the mask where it is, while the network warms up.
+        """
+        self._clip()
+        for group in self.adam.param_groups:
+            group["lr"] = learning_rate
+        self.adam.step()
+        if self.module.config["gauge"]:
+            fix_gauge_(self.module.decoder)
+        if self.learns_mask and not hold_mask:
+            self._step_mask(learning_rate)
+            self.module.update_inclusion()
+
+    @torch.no_grad()
+    def _step_mask(self, learning_rate: float) -> None:
+        module, mask = self.module, self.module.mask
+        gradient = mask.grad.masked_fill(module.frozen, 0.0)
+        self._steps += 1
+        self._mean.lerp_(gradient, 1.0 - _BETAS[0])
+        self._square.lerp_(gradient.square(), 1.0 - _BETAS[1])
+        mean = self._mean / (1.0 - _BETAS[0] ** self._steps)
+        square = self._square / (1.0 - _BETAS[1] ** self._steps)
+        step = (learning_rate / (square.sqrt() + _EPSILON)).clamp_max(_MAX_STEP)
+        threshold = step * module.proximal_weight(self.n_samples) * self.penalty_scale
+        moved = proximal_step(mask - step * mean, threshold)
+        if not module.zero_gradients:
+            # Zeros whose gradient is not computed stay; their momentum must not carry them off.
+            moved = torch.where(mask == 0, mask, moved)
+            self._mean.masked_fill_(mask == 0, 0.0)
+        mask.copy_(torch.where(module.frozen, mask, moved))
+
+    @torch.no_grad()
+    def _clip(self) -> None:
+        replicates = len(self.module.replicates)
+        squares: Tensor | float = 0.0
+        for parameter in self.network:
+            if parameter.grad is not None:
+                squares = squares + parameter.grad.square().flatten(replicates).sum(-1)
+        norm = torch.as_tensor(squares).sqrt()
+        if bool((norm > self.max_norm).any()):
+            scale = (self.max_norm / norm).clamp_max(1.0).nan_to_num(0.0)
+            for parameter in self.network:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(scale.reshape(*scale.shape, *[1] * (parameter.ndim - replicates)))

@@ -1,0 +1,206 @@
+r"""Where a fit begins: plain VAEs from many starts, turned to the factors under which their features are sparse.
+
+A sparse decoder is hard to find from a random start and easy to recognise once found. A plain VAE with the right
+number of factors finds the *space* of the factors, fast, but not the factors: any invertible mixture of them serves
+it as well. The mixture is then undone by the same criterion that defines the model. Where feature j does not depend
+on factor k its slope on it is zero at every sample, so among all oblique changes of factors the one with the sparsest
+slopes is taken (`rotation.rotate_slopes`), and the mask begins at the size of those slopes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from sparsevae.modules.factor import FactorModule
+from sparsevae.modules.surgery import change_basis_, masked_copy, select
+from sparsevae.rotation import rotate_slopes
+from sparsevae.training.batches import Batches, Table
+from sparsevae.training.loop import Progress, TrainingLog, held_out_bound, train
+from sparsevae.training.schedule import Phase
+
+__all__ = ["dense_starts", "encoder_inputs", "initial_outputs_", "sparse_start"]
+
+_SLOPE_ROWS = 1000  # samples at which slopes are taken
+_FLOOR = 0.05  # smallest start of a mask entry relative to its row: small, but able to grow
+_WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
+
+
+def encoder_inputs(table: Table, rows: Tensor, max_rows: int = 10_000) -> np.ndarray:
+    """What the encoder sees of some rows, for the linear analysis behind the starts."""
+    if len(rows) > max_rows:
+        rows = rows[torch.linspace(0, len(rows) - 1, max_rows).long()]
+    return table.observation.encoder_input(table.rows(rows)).cpu().numpy()
+
+
+@torch.no_grad()
+def initial_outputs_(module: FactorModule, feature_mean: Tensor) -> None:
+    """Begin at the features' means, so that the factors have only the variation to explain."""
+    module.decoder.intercept.copy_(module.observation.likelihood.initial_output(feature_mean))
+
+
+def dense_starts(
+    module_options: dict[str, Any],
+    table: Table,
+    batches: Batches,
+    counts: list[int],
+    n_init: int,
+    feature_mean: Tensor,
+    *,
+    epochs: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    random_state: np.random.RandomState,
+    progress: Progress | None = None,
+) -> list[tuple[FactorModule, TrainingLog]]:
+    """For each number of factors, the best of ``n_init`` plain VAEs by its bound on the training rows.
+
+    Parameters
+    ----------
+    module_options : dict
+        Arguments of `FactorModule` other than mask and replicates.
+    table, batches : Table, Batches
+        Data and training rows.
+    counts : list of int
+        Numbers of factors to try.
+    n_init : int
+    feature_mean : Tensor of shape (n_features,)
+        In model units.
+
+    Returns
+    -------
+    list of (FactorModule, TrainingLog)
+        One per count, in their order, each without replicate dimensions.
+    """
+    linear = _principal_maps(encoder_inputs(table, batches.rows), max(counts) + 1)
+    jobs = [(count, start) for count in counts for start in range(n_init)]
+    n_factors = module_options["n_factors"]
+    width = max(1, sum(module_options["hidden_sizes"]))
+    at_once = max(1, _WEIGHTS_AT_ONCE // (table.n_features * width))
+    best: dict[int, tuple[float, FactorModule, TrainingLog]] = {}
+    for begin in range(0, len(jobs), at_once):
+        group = jobs[begin : begin + at_once]
+        module = FactorModule(
+            table.observation,
+            learned_mask=False,
+            replicates=(len(group),),
+            generator=generator,
+            **{**module_options, "covariance": "identity"},
+        ).to(table.device)
+        initial_outputs_(module, feature_mean)
+        with torch.no_grad():
+            for i, (count, start) in enumerate(group):
+                module.used[i] = torch.arange(n_factors) < count
+                if module.encoder.linear is not None:
+                    module.encoder.linear[i] = _mixture(linear, count, n_factors, start == 0, random_state)
+        settle = max(1, round(0.4 * epochs))
+        phases = [
+            Phase("dense", max(1, epochs - settle), (learning_rate, learning_rate), kl_warmup=max(1, epochs // 8)),
+            Phase("dense", settle, (learning_rate, 0.1 * learning_rate)),
+        ]
+        log = train(module, batches, phases, generator=generator, progress=progress)
+        bounds = held_out_bound(module, batches).nan_to_num(-torch.inf)
+        for i, (count, _) in enumerate(group):
+            bound = float(bounds[i])
+            if count not in best or bound > best[count][0]:
+                best[count] = (bound, select(module, i), TrainingLog([_one(epoch, i) for epoch in log.epochs]))
+    return [best[count][1:] for count in counts]
+
+
+def sparse_start(module: FactorModule, batches: Batches, random_state: np.random.RandomState) -> FactorModule:
+    """A module with a mask, from a plain VAE: its factors turned to sparse slopes, its mask at their size."""
+    rows = batches.rows
+    chosen = rows[torch.linspace(0, len(rows) - 1, min(_SLOPE_ROWS, len(rows))).long()]
+    with torch.no_grad():
+        z, _ = module.encode(batches.table.rows(chosen))
+    used = int(module.used.sum())
+    if module.observation.total_columns.any():
+        _center_heads_(module)
+    rotation = rotate_slopes(
+        slope_moments(module, z)[:, :used, :used].cpu().numpy(), random_state=random_state.randint(2**31 - 1)
+    )
+    basis = torch.eye(module.n_factors)
+    basis[:used, :used] = torch.as_tensor(rotation.basis, dtype=torch.float32)
+    norm = change_basis_(module, basis.to(z.device))
+    loadings = torch.zeros(module.n_features, module.n_factors)
+    loadings[:, :used] = torch.as_tensor(rotation.loadings, dtype=torch.float32)
+    relative = loadings / loadings.amax(-1, keepdim=True).clamp_min(1e-12)
+    relative[:, :used] = relative[:, :used].clamp_min(_FLOOR)
+    return masked_copy(module, 0, norm * relative.to(norm.device))
+
+
+@torch.no_grad()
+def slope_moments(module: FactorModule, z: Tensor) -> Tensor:
+    r"""Second moments of the features' slopes, :math:`\frac1N\sum_i \nabla f_j(z_i)\nabla f_j(z_i)^\top`.
+
+    Parameters
+    ----------
+    module : FactorModule
+        With a mask of ones and no replicates.
+    z : Tensor of shape (n_samples, n_factors)
+
+    Returns
+    -------
+    Tensor of shape (n_features, n_factors, n_factors)
+    """
+    weights = module.decoder.weights()
+    if weights.first is None:
+        return weights.heads.unsqueeze(-1) * weights.heads.unsqueeze(-2)
+    h = z @ weights.first.mT
+    slope = (h > 0).unsqueeze(-1) * weights.first  # sample × hidden × factor
+    for weight, bias in weights.hidden:
+        h = torch.relu(h) @ weight.mT + bias
+        slope = (h > 0).unsqueeze(-1) * (weight @ slope)
+    moments = []
+    for heads in weights.heads.split(256):
+        feature_slopes = heads @ slope  # sample × feature × factor
+        moments.append(torch.einsum("ijk,ijl->jkl", feature_slopes, feature_slopes) / len(z))
+    return torch.cat(moments)
+
+
+@torch.no_grad()
+def _center_heads_(module: FactorModule) -> None:
+    # Adding the same function to all outputs leaves a softmax unchanged; most words do not belong to a given topic,
+    # so the shift that leaves most outputs flat is the median.
+    columns = torch.as_tensor(np.flatnonzero(module.observation.total_columns))
+    heads = module.decoder.heads
+    heads[columns] -= heads[columns].median(0).values
+
+
+def _principal_maps(inputs: np.ndarray, n_components: int) -> np.ndarray:
+    """Maps from encoder inputs to principal components of unit variance: (n_features, n_components)."""
+    n_samples, n_features = inputs.shape
+    centred = inputs - inputs.mean(0)
+    n_components = min(n_components, n_features, n_samples)
+    if n_features <= n_samples:
+        values, vectors = np.linalg.eigh(centred.T @ centred / n_samples)
+        values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+    else:
+        values, left = np.linalg.eigh(centred @ centred.T / n_samples)
+        values, left = values[::-1][:n_components], left[:, ::-1][:, :n_components]
+        vectors = centred.T @ left / np.sqrt(np.maximum(values * n_samples, 1e-12))
+    return vectors / np.sqrt(np.maximum(values, 1e-6))
+
+
+def _mixture(
+    linear: np.ndarray, count: int, n_factors: int, first: bool, random_state: np.random.RandomState
+) -> Tensor:
+    """Linear path of an encoder: leading components for the first start, random mixtures of one more for others."""
+    n_features = len(linear)
+    components = linear[:, : count + 1]
+    rng = check_random_state(random_state)
+    mixture = np.eye(components.shape[1], count)
+    if not first:
+        mixture = np.linalg.qr(rng.standard_normal((components.shape[1], components.shape[1])))[0][:, :count]
+    path = np.zeros((n_factors, n_features), dtype=np.float32)
+    mixed = (components @ mixture).T
+    path[: len(mixed)] = mixed
+    return torch.as_tensor(path)
+
+
+def _one(epoch: dict[str, Any], replicate: int) -> dict[str, Any]:
+    return {k: v[replicate] if isinstance(v, np.ndarray) and v.ndim else v for k, v in epoch.items()}
