@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -170,7 +171,7 @@ def _read_ratings(file: IO[bytes], name: str, *, keep_from: float) -> tuple[_Rat
 @contextmanager
 def _open_member(path: Path, stem: str) -> Iterator[tuple[IO[bytes], str]]:
     """Open ``ratings`` or ``movies`` (``.csv``, ``.dat``) in a folder, an archive or beside the ratings."""
-    names = (f"{stem}.csv", f"{stem}.dat")
+    names: tuple[str, ...] = (f"{stem}.csv", f"{stem}.dat")
     if path.is_file() and path.suffix == ".zip":
         try:
             with zipfile.ZipFile(path) as archive:
@@ -201,10 +202,10 @@ def _check_last_line(path: Path) -> None:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 200))
         lines = file.read().splitlines(keepends=True)
-    if len(lines) > 2 and not lines[-1].endswith(b"\n") and len(lines[-1]) < len(lines[-2].rstrip()) - 8:
-        raise DataError(
-            f"Expected {path} to end with a whole line; got {lines[-1]!r}. The file is truncated."
-        )
+    if len(lines) > 2 and not lines[-1].endswith(b"\n"):
+        last, before = (re.split(rb",|::", line.strip())[-1] for line in (lines[-1], lines[-2]))
+        if len(last) < len(before):
+            raise DataError(f"Expected whole lines in {path}; it ends with {lines[-1]!r}: it is truncated.")
 
 
 def _read_titles(path: Path) -> dict[int, str]:
@@ -214,7 +215,8 @@ def _read_titles(path: Path) -> dict[int, str]:
                 lines = io.TextIOWrapper(file, encoding="latin-1")
                 fields = (line.rstrip("\n").split("::") for line in lines if line.strip())
                 return {int(movie): title for movie, title, _ in fields}
-            table = pd.read_csv(file, usecols=["movieId", "title"], dtype={"movieId": "int32", "title": str})
+            types: dict[str, Any] = {"movieId": "int32", "title": "str"}
+            table = pd.read_csv(file, usecols=list(types), dtype=types)
         except ValueError as error:
             raise DataError(
                 f"Expected movieId, title, genres in every line of {name}; got {error}."

@@ -145,6 +145,8 @@ def _draw(
     else:
         counts, how = np.around(mean), "expectations rounded to whole numbers"
     filled = counts.sum(axis=1) > 0
+    if not filled.any():
+        raise DataError("Expected documents long enough to hold a word; got none. Use form='sampled'.")
     return Dataset(
         X=sparse.csr_array(counts[filled].astype(np.int32)),
         feature_names=data.feature_names,

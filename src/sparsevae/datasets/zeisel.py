@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -174,7 +174,8 @@ def _read(path: Path) -> _Table:
 
 def _read_copy(folder: Path) -> _Table:
     try:
-        counts = sparse.csr_array(sparse.load_npz(folder / "counts.npz"))
+        with (folder / "counts.npz").open("rb") as file:
+            counts = sparse.csr_array(sparse.load_npz(file))
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"Expected a CSR matrix in {folder / 'counts.npz'}; got {error}.") from error
     try:
@@ -202,10 +203,15 @@ def _read_official(path: Path) -> _Table:
             annotation, n_lines = _read_annotation(file, path)
         cell_types = annotation["level1class"]
         n_cells = len(cell_types)
-        types: dict[int, object] = {0: str, 1: str} | dict.fromkeys(range(2, n_cells + 2), np.int32)
+        types: dict[int, Any] = {0: str, 1: str} | dict.fromkeys(range(2, n_cells + 2), np.int32)
         blocks, genes = [], []
         with _open(path) as file:
-            options = {"sep": "\t", "header": None, "keep_default_na": False, "quoting": csv.QUOTE_NONE}
+            options: dict[str, Any] = {
+                "sep": "\t",
+                "header": None,
+                "keep_default_na": False,
+                "quoting": csv.QUOTE_NONE,
+            }
             for chunk in pd.read_csv(file, skiprows=n_lines, dtype=types, chunksize=500, **options):
                 if chunk.shape[1] != n_cells + 2:
                     raise ValueError(f"{chunk.shape[1] - 2} counts in a line of {n_cells} cells")

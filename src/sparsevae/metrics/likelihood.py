@@ -18,6 +18,7 @@ from sparsevae.metrics.base import check_same_shape
 
 __all__ = ["heldout_mse", "heldout_nll", "log_likelihood", "perplexity"]
 
+_BLOCK_ENTRIES = 4_000_000
 _LIKELIHOODS = ("gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial")
 
 
@@ -166,7 +167,7 @@ def _blocks(X: Any, reconstruction: Any) -> Iterator[tuple[np.ndarray, np.ndarra
     if X.ndim != 2 or (not X.size and not sparse.issparse(X)):
         raise DataError(f"Expected X with two dimensions and at least one entry; got shape {X.shape}.")
     check_same_shape("X", X, "reconstruction", reconstruction)
-    step = max(1, 4_000_000 // X.shape[1])
+    step = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], step):
         x = X[start : start + step]
         x = x.toarray() if sparse.issparse(x) else x

@@ -18,6 +18,9 @@ from sparsevae.metrics.base import check_same_shape
 __all__ = ["UserSplit", "ndcg_at_k", "recall_at_k", "split_items", "strong_generalisation_split"]
 
 
+_BLOCK_ENTRIES = 2_000_000
+
+
 class UserSplit(NamedTuple):
     """Users for training, and held-out users whose items are divided in two."""
 
@@ -185,7 +188,7 @@ def _gains(
         check_same_shape("scores", scores, "seen", seen)
         if seen.multiply(relevant).nnz:
             raise DataError("Expected relevant items that were not seen; got some in both. Use split_items.")
-    step = max(1, 2_000_000 // max(1, scores.shape[1]))
+    step = max(1, _BLOCK_ENTRIES // max(1, scores.shape[1]))
     for start in range(0, len(scores), step):
         rows = slice(start, start + step)
         values = scores[rows]
