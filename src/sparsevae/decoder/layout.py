@@ -9,6 +9,7 @@ from typing import NamedTuple
 __all__ = ["Block", "block_rows", "cut_into_tasks"]
 
 _CACHE_BYTES = 2_500_000  # of the three activations in use at a time; 1 MiB of L2 and a share of L3
+_MIN_ROWS = 64
 _MIN_TASKS = 16  # enough that threads finish together; the same for 1 to 8 threads, and so are the sums
 
 
@@ -36,7 +37,7 @@ def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
     """Rows (feature × sample pairs) per block for hidden layers of a given width."""
     if not on_cpu:
         return 1 << 17  # no cache to stay in, but launches to save
-    return max(64, _CACHE_BYTES // (3 * width * itemsize))
+    return max(_MIN_ROWS, _CACHE_BYTES // (3 * width * itemsize))
 
 
 def cut_into_tasks(
@@ -62,9 +63,10 @@ def cut_into_tasks(
     """
     sample_runs = _cut(0, n_samples, -(-n_samples // rows))
     features_per_block = max(1, round(rows / max(1, n_samples)))
-    tasks, runs = [], []
+    tasks: list[list[Block]] = []
+    runs: list[int] = []
     for first, last in _cut(0, sum(sizes), max(_MIN_TASKS, 2 * n_threads)):
-        blocks = []
+        blocks: list[Block] = []
         for group, (low, high) in enumerate(pairwise(accumulate(sizes, initial=0))):
             low, high = max(low, first), min(high, last)
             for start, stop in _cut(low, high, round((high - low) / features_per_block)):

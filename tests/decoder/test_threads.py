@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+
+import pytest
+import torch
+
+from sparsevae.decoder.threads import n_decoder_threads, run_tasks, single_threaded_kernels
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_every_task_runs_once_and_kernels_in_it_have_one_thread():
+    done, kernels = [], set()
+
+    def work(todo):
+        for task in todo:
+            kernels.add(torch.get_num_threads())
+            done.append(task)
+
+    run_tasks(work, range(20), CPU)
+    assert sorted(done) == list(range(20))
+    assert kernels == {1}
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_error_in_a_task_reaches_the_caller_and_leaves_the_threads_as_they_were():
+    def work(todo):
+        for task in todo:
+            if task == 3:
+                raise ValueError("task 3")
+
+    with pytest.raises(ValueError, match="task 3"):
+        run_tasks(work, range(20), CPU)
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_kernels_give_their_threads_to_the_decoder_inside_the_context():
+    with single_threaded_kernels():
+        assert torch.get_num_threads() == 1
+        assert n_decoder_threads() == 3
+        with single_threaded_kernels():
+            assert n_decoder_threads() == 3
+        assert torch.get_num_threads() == 1
+        names = set()
+        barrier = threading.Barrier(3)
+
+        def work(todo):
+            for _ in todo:
+                names.add(threading.current_thread().name)
+                barrier.wait(timeout=30)
+
+        run_tasks(work, range(3), CPU)
+        assert len(names) == 3
+    assert torch.get_num_threads() == n_decoder_threads() == 3
+
+
+def test_one_task_stays_in_the_callers_thread():
+    threads = []
+    run_tasks(lambda todo: threads.extend(threading.current_thread() for _ in todo), [0], CPU)
+    assert threads == [threading.current_thread()]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.usefixtures("three_threads")
+def test_a_forked_process_gets_threads_of_its_own():
+    def run():
+        done = []
+        run_tasks(lambda todo: done.extend(todo), range(5), CPU)
+        return sorted(done) == list(range(5))
+
+    assert run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forking with threads
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if run() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
