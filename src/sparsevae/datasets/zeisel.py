@@ -146,8 +146,10 @@ def _companions(counts: sparse.csr_array, block: int = 1024) -> np.ndarray:
     values /= np.where(norms > 0, norms, 1)
     found = np.zeros(values.shape[1], dtype=np.int64)
     for start in range(0, values.shape[1], block):
-        part = slice(start, start + block)
-        found[part] = (values[:, part].T @ values > _HIGH_CORRELATION).sum(axis=1)
+        end = min(start + block, values.shape[1])
+        high = values[:, start:end].T @ values[:, start:] > _HIGH_CORRELATION
+        found[start:end] += high.sum(axis=1)
+        found[end:] += high[:, end - start :].sum(axis=0)  # the matrix is symmetric: half of it suffices
     return found - (norms > 0)  # a gene correlates with itself
 
 
@@ -206,13 +208,10 @@ def _read_official(path: Path) -> _Table:
         types: dict[int, Any] = {0: str, 1: str} | dict.fromkeys(range(2, n_cells + 2), np.int32)
         blocks, genes = [], []
         with _open(path) as file:
-            options: dict[str, Any] = {
-                "sep": "\t",
-                "header": None,
-                "keep_default_na": False,
-                "quoting": csv.QUOTE_NONE,
-            }
-            for chunk in pd.read_csv(file, skiprows=n_lines, dtype=types, chunksize=500, **options):
+            layout: dict[str, Any] = {"sep": "\t", "header": None, "skiprows": n_lines, "dtype": types}
+            # Without the filter an empty cell is an error, and a gene called NA is none.
+            layout |= {"na_filter": False, "quoting": csv.QUOTE_NONE}
+            for chunk in pd.read_csv(file, chunksize=500, **layout):
                 if chunk.shape[1] != n_cells + 2:
                     raise ValueError(f"{chunk.shape[1] - 2} counts in a line of {n_cells} cells")
                 genes.append(chunk[0].to_numpy(str))
