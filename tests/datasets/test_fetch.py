@@ -20,6 +20,9 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server
         server.ranges.append(self.headers.get("Range"))
         start = 0
+        if self.path == "/absent":
+            self.send_error(404)
+            return
         if (wanted := self.headers.get("Range")) and server.resumes:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             if start >= len(server.content):
@@ -130,6 +133,11 @@ def test_offline_one_sentence_says_where_to_put_the_file(source, tmp_path):
         fetch("sample", directory=tmp_path, url="http://127.0.0.1:9/file")
     assert isinstance(e.value, ConnectionError)
     assert names(tmp_path) == []
+
+
+def test_an_address_that_is_gone_is_said_to_be_so(server, source, tmp_path):
+    with pytest.raises(DownloadError, match=r"absent \(Not Found\)"):
+        fetch("sample", directory=tmp_path, url=server.url.replace("/file", "/absent"))
 
 
 def test_an_archive_without_known_checksum_is_tested_whole(source, tmp_path):

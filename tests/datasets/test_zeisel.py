@@ -134,6 +134,11 @@ def test_genes_come_in_falling_variance(official):
         assert (np.diff(data.X.var(axis=0)) <= 1e-12).all()
 
 
+def test_a_gene_called_na_keeps_its_name(official):
+    official.write_text(official.read_text().replace("Gene0\t", "NA\t"))
+    assert "NA" in load_zeisel(official, n_features=100, filter_genes=False).feature_names
+
+
 def test_a_truncated_file_is_refused_by_name(official):
     whole = official.read_bytes()
     for size in (100, len(whole) // 2, len(whole) - 5):

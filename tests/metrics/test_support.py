@@ -7,6 +7,7 @@ from sklearn.metrics import f1_score, jaccard_score
 
 from sparsevae.exceptions import DataError
 from sparsevae.metrics import (
+    anchor_f1,
     factor_count_error,
     match_supports,
     support_f1,
@@ -59,6 +60,14 @@ def test_agrees_with_scikit_learn_once_matched():
     estimate[[0, 4], [0, 0]] = [0, 1]
     assert support_f1(estimate, TRUTH) == pytest.approx(f1_score(TRUTH.ravel(), estimate.ravel()))
     assert support_jaccard(estimate, TRUTH) == pytest.approx(jaccard_score(TRUTH.ravel(), estimate.ravel()))
+
+
+def test_anchors_alone_are_scored_in_their_own_rows():
+    estimate = TRUTH.copy()
+    estimate[6] = 0
+    assert anchor_f1(estimate, TRUTH) == 1
+    estimate[0] = [1, 1]
+    assert anchor_f1(estimate, TRUTH) == pytest.approx(12 / 13)
 
 
 def test_empty_supports():

@@ -2,13 +2,80 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from sparsevae.datasets.base import check_count
+from sparsevae.datasets.base import as_generator, check_count
 from sparsevae.datasets.curves import Curve, Term, shape_scale
 from sparsevae.exceptions import ParameterError
 
-__all__ = ["correlation_matrix", "draw_curves", "draw_supports", "mask_of"]
+__all__ = [
+    "AnchoredProblem",
+    "anchors_of",
+    "correlation_matrix",
+    "draw_curves",
+    "draw_problem",
+    "draw_supports",
+    "mask_of",
+]
+
+# Enough draws to know the spread of a curve to about one per cent, whatever n_samples is.
+_PILOT_SAMPLES = 8192
+
+
+class AnchoredProblem(NamedTuple):
+    """Curves and factors of an anchored problem; each part has a generator of its own."""
+
+    curves: list[Curve]
+    factors: np.ndarray
+    """(n_samples, n_factors)"""
+    pilot: np.ndarray
+    """(8192, n_factors): factors to measure a curve's spread with, the same for every n_samples."""
+    structure: np.random.Generator
+    """For what else belongs to the structure, such as the units of features."""
+    noise: np.random.Generator
+    """For the noise of the samples."""
+
+
+def draw_problem(
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+    *,
+    n_samples: int,
+    n_factors: int,
+    correlation: float | np.ndarray,
+    interaction_share: float,
+    nonlinear_share: float,
+    **sizes: int,
+) -> AnchoredProblem:
+    """Draw the structure and the factors, in streams that do not depend on each other's length.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+    n_samples, n_factors : int
+    correlation : float or ndarray of shape (n_factors, n_factors)
+    interaction_share, nonlinear_share : see `draw_curves`
+    **sizes
+        See `draw_supports`.
+
+    Returns
+    -------
+    AnchoredProblem
+    """
+    check_count("n_samples", n_samples, minimum=1)
+    root = np.linalg.cholesky(correlation_matrix(correlation, n_factors)).T
+    structure, reference, sampling, noise = as_generator(random_state).spawn(4)
+    supports = draw_supports(structure, n_factors=n_factors, **sizes)
+    return AnchoredProblem(
+        curves=draw_curves(
+            structure, supports, interaction_share=interaction_share, nonlinear_share=nonlinear_share
+        ),
+        factors=sampling.standard_normal((n_samples, n_factors)) @ root,
+        pilot=reference.standard_normal((_PILOT_SAMPLES, n_factors)) @ root,
+        structure=structure,
+        noise=noise,
+    )
 
 
 def correlation_matrix(correlation: float | np.ndarray, n_factors: int) -> np.ndarray:
@@ -157,6 +224,16 @@ def mask_of(supports: list[tuple[int, ...]], n_factors: int) -> np.ndarray:
     for j, support in enumerate(supports):
         mask[j, list(support)] = 1.0
     return mask
+
+
+def anchors_of(mask: np.ndarray) -> list[int]:
+    """Count the anchors of each factor.
+
+    Parameters
+    ----------
+    mask : ndarray of shape (n_features, n_factors)
+    """
+    return [int(count) for count in mask[mask.sum(axis=1) == 1].sum(axis=0)]
 
 
 def _signed(generator: np.random.Generator) -> float:

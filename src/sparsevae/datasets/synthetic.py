@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsevae.datasets.anchored import correlation_matrix, draw_curves, draw_supports, mask_of
+from sparsevae.datasets.anchored import anchors_of, correlation_matrix, draw_problem, mask_of
 from sparsevae.datasets.base import Dataset, as_generator, check_count
 from sparsevae.datasets.curves import Curve, Term
 from sparsevae.exceptions import ParameterError
 
 __all__ = ["make_anchored_factors", "make_sparse_factors"]
-
-# Enough draws to know the spread of a curve to about one per cent, whatever n_samples is.
-REFERENCE_SAMPLES = 8192
 
 
 def make_sparse_factors(
@@ -119,41 +116,38 @@ def make_anchored_factors(
     Dataset
         With factors, mask, noise-free mean, noise variance and curves.
     """
-    check_count("n_samples", n_samples, minimum=1)
     _check_not_negative("noise_level", noise_level)
-    covariance = correlation_matrix(correlation, n_factors)
-    structure, reference, sampling, noise = as_generator(random_state).spawn(4)
-    supports = draw_supports(
-        structure,
+    problem = draw_problem(
+        random_state,
+        n_samples=n_samples,
         n_features=n_features,
         n_factors=n_factors,
+        correlation=correlation,
         anchors_per_factor=anchors_per_factor,
         max_factors_per_feature=max_factors_per_feature,
+        interaction_share=interaction_share,
+        nonlinear_share=nonlinear_share,
         n_noise_features=n_noise_features,
         n_factors_without_anchors=n_factors_without_anchors,
     )
-    drawn = draw_curves(
-        structure, supports, interaction_share=interaction_share, nonlinear_share=nonlinear_share
+    units = np.exp(problem.structure.uniform(np.log(0.5), np.log(3.0), size=n_features))
+    curves = tuple(
+        curve.scaled(unit / curve(problem.pilot).std()) if curve.terms else curve
+        for curve, unit in zip(problem.curves, units, strict=True)
     )
-    root = np.linalg.cholesky(covariance).T
-    spread = np.exp(structure.uniform(np.log(0.5), np.log(3.0), size=n_features))  # each feature's own unit
-    pilot = reference.standard_normal((REFERENCE_SAMPLES, n_factors)) @ root
-    curves = tuple(c.scaled(s / c(pilot).std()) if c.terms else c for c, s in zip(drawn, spread, strict=True))
-    is_noise = np.array([not c.terms for c in curves])
-    noise_variance = np.where(is_noise, spread, noise_level * spread) ** 2
-    factors = sampling.standard_normal((n_samples, n_factors)) @ root
+    is_noise = np.array([not curve.terms for curve in curves])
+    noise_variance = np.where(is_noise, units, noise_level * units) ** 2
 
-    sizes = np.array([len(support) for support in supports])
-    anchors = np.bincount([s[0] for s in supports if len(s) == 1], minlength=n_factors).tolist()
-    n_interacting = sum(any(term.shape == "product" for term in c.terms) for c in curves)
+    mask = mask_of([curve.factors for curve in curves], n_factors)
+    n_interacting = sum(any(term.shape == "product" for term in curve.terms) for curve in curves)
     description = (
         f"Anchored synthetic data: {n_samples} samples of {n_features} features and {n_factors} factors; "
-        f"anchors per factor {anchors}; {(sizes > 1).sum()} features of 2 to {max_factors_per_feature} "
-        f"factors, {n_interacting} of them with a product; {is_noise.sum()} features of pure noise; noise "
-        f"standard deviation {noise_level} of the signal's; correlation of the factors "
-        f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
+        f"anchors per factor {anchors_of(mask)}; {(mask.sum(axis=1) > 1).sum()} features of 2 to "
+        f"{max_factors_per_feature} factors, {n_interacting} of them with a product; {is_noise.sum()} "
+        f"features of pure noise; noise standard deviation {noise_level} of the signal's; correlation of the "
+        f"factors {correlation if np.ndim(correlation) == 0 else 'as given'}."
     )
-    return _gaussian(noise, factors, curves, noise_variance, description)
+    return _gaussian(problem.noise, problem.factors, curves, noise_variance, description)
 
 
 def _gaussian(

@@ -6,10 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
-from sparsevae.datasets.anchored import correlation_matrix, draw_curves, draw_supports, mask_of
+from sparsevae.datasets.anchored import anchors_of, correlation_matrix, draw_problem, draw_supports, mask_of
 from sparsevae.datasets.base import Dataset, as_generator, check_count
 from sparsevae.datasets.curves import TopicCurve
-from sparsevae.datasets.synthetic import REFERENCE_SAMPLES
 from sparsevae.exceptions import ParameterError
 
 __all__ = ["make_anchored_binary", "make_anchored_counts"]
@@ -90,15 +89,15 @@ def make_anchored_counts(
     logits = np.column_stack([curve(factors) for curve in curves])
     probabilities = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
     counts = noise.multinomial(document_length, probabilities)
-    anchors = np.bincount([s[0] for s in supports if len(s) == 1], minlength=n_factors).tolist()
+    mask = mask_of(supports, n_factors)
     return Dataset(
         X=sparse.csr_array(counts.astype(np.int32)),
         feature_names=np.array([f"word{j}" for j in range(n_features)]),
         factors=factors,
-        mask=mask_of(supports, n_factors),
+        mask=mask,
         description=(
             f"Anchored synthetic counts: {n_samples} documents of {document_length} words out of "
-            f"{n_features}, {n_factors} topics; anchor words per topic {anchors}; "
+            f"{n_features}, {n_factors} topics; anchor words per topic {anchors_of(mask)}; "
             f"{sum(len(s) > 1 for s in supports)} words in 2 to {max_factors_per_feature} topics; "
             f"{n_background} background words; strength {strength}; correlation of the factors "
             f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
@@ -140,43 +139,39 @@ def make_anchored_binary(
     Dataset
         ``X`` holds zeros and ones; with factors, mask, probabilities (``mean``) and curves (logits).
     """
-    check_count("n_samples", n_samples, minimum=1)
     if not (np.isfinite(strength) and strength >= 0):
         raise ParameterError(f"Expected strength >= 0; got {strength!r}.")
-    covariance = correlation_matrix(correlation, n_factors)
-    structure, reference, sampling, noise = as_generator(random_state).spawn(4)
-    supports = draw_supports(
-        structure,
+    problem = draw_problem(
+        random_state,
+        n_samples=n_samples,
         n_features=n_features,
         n_factors=n_factors,
+        correlation=correlation,
         anchors_per_factor=anchors_per_factor,
         max_factors_per_feature=max_factors_per_feature,
+        interaction_share=interaction_share,
+        nonlinear_share=nonlinear_share,
         n_noise_features=n_noise_features,
         n_factors_without_anchors=n_factors_without_anchors,
     )
-    drawn = draw_curves(
-        structure, supports, interaction_share=interaction_share, nonlinear_share=nonlinear_share
-    )
-    intercepts = structure.uniform(-1.5, 0.5, size=n_features)  # ones are the rarer outcome, as in real data
-    root = np.linalg.cholesky(covariance).T
-    pilot = reference.standard_normal((REFERENCE_SAMPLES, n_factors)) @ root
+    # Ones are the rarer outcome, as in real data.
+    intercepts = problem.structure.uniform(-1.5, 0.5, size=n_features)
     curves = []
-    for curve, intercept in zip(drawn, intercepts, strict=True):
-        values = curve(pilot)
+    for curve, intercept in zip(problem.curves, intercepts, strict=True):
+        values = curve(problem.pilot)
         scale = strength / values.std() if curve.terms else 0.0
         curves.append(curve.scaled(scale, intercept=float(intercept - scale * values.mean())))
-    factors = sampling.standard_normal((n_samples, n_factors)) @ root
-    probabilities = expit(np.column_stack([curve(factors) for curve in curves]))
-    anchors = np.bincount([s[0] for s in supports if len(s) == 1], minlength=n_factors).tolist()
+    probabilities = expit(np.column_stack([curve(problem.factors) for curve in curves]))
+    mask = mask_of([curve.factors for curve in curves], n_factors)
     return Dataset(
-        X=(noise.random(probabilities.shape) < probabilities).astype(float),
+        X=(problem.noise.random(probabilities.shape) < probabilities).astype(float),
         feature_names=np.array([f"x{j}" for j in range(n_features)]),
-        factors=factors,
-        mask=mask_of(supports, n_factors),
+        factors=problem.factors,
+        mask=mask,
         description=(
             f"Anchored synthetic binary data: {n_samples} samples of {n_features} features and {n_factors} "
-            f"factors; anchors per factor {anchors}; {sum(len(s) > 1 for s in supports)} features of 2 to "
-            f"{max_factors_per_feature} factors; {sum(not s for s in supports)} features of pure noise; "
+            f"factors; anchors per factor {anchors_of(mask)}; {(mask.sum(axis=1) > 1).sum()} features of 2 "
+            f"to {max_factors_per_feature} factors; {(mask.sum(axis=1) == 0).sum()} features of pure noise; "
             f"standard deviation of the logits {strength}; correlation of the factors "
             f"{correlation if np.ndim(correlation) == 0 else 'as given'}."
         ),

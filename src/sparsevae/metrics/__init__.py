@@ -20,6 +20,7 @@ from sparsevae.metrics.ranking import (
 )
 from sparsevae.metrics.support import (
     SupportScore,
+    anchor_f1,
     factor_count_error,
     match_supports,
     support_f1,
@@ -32,6 +33,7 @@ __all__ = [
     "DCI",
     "SupportScore",
     "UserSplit",
+    "anchor_f1",
     "code_importances",
     "dci",
     "elbo",

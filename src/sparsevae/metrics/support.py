@@ -15,6 +15,7 @@ from sparsevae.metrics.base import paired_matrices
 
 __all__ = [
     "SupportScore",
+    "anchor_f1",
     "factor_count_error",
     "match_supports",
     "support_f1",
@@ -100,6 +101,24 @@ def support_f1(mask: Any, true_mask: Any) -> float:
     1.0
     """
     return support_score(mask, true_mask).f1
+
+
+def anchor_f1(mask: Any, true_mask: Any) -> float:
+    """F1 of the support in the rows of the true anchors alone, under the best matching of factors.
+
+    Parameters
+    ----------
+    mask : array of shape (n_features, n_factors)
+    true_mask : array of shape (n_features, n_true_factors)
+        Its rows with exactly one non-zero are the anchors.
+
+    Returns
+    -------
+    float in [0, 1]
+    """
+    estimate, truth = _supports(mask, true_mask)
+    anchors = truth.sum(axis=1) == 1
+    return support_f1(estimate[anchors], truth[anchors])
 
 
 def support_jaccard(mask: Any, other: Any) -> float:
