@@ -1,11 +1,12 @@
-"""Kullback-Leibler divergences from the diagonal Gaussian posterior of the factors to their prior."""
+"""Kullback-Leibler divergences of the factors' posterior from their prior: Gaussian, or spike and slab."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-__all__ = ["kl_correlated_normal", "kl_standard_normal"]
+__all__ = ["kl_bernoulli", "kl_correlated_normal", "kl_spike_slab", "kl_standard_normal"]
 
 
 def kl_standard_normal(mean: Tensor, log_variance: Tensor) -> Tensor:
@@ -62,3 +63,61 @@ def kl_correlated_normal(mean: Tensor, log_variance: Tensor, covariance: Tensor)
     quadratic = (mean @ inverse_factor.mT).square().sum(-1)
     entropy_terms = (1.0 + log_variance).sum(-1)
     return 0.5 * (trace + quadratic + log_determinant.unsqueeze(-1) - entropy_terms)
+
+
+def kl_bernoulli(logits: Tensor, prior_logits: Tensor) -> Tensor:
+    r"""Divergence of one coin from another, elementwise, with both given by their log-odds.
+
+    .. math:: D_{KL} = \gamma \log\frac{\gamma}{\gamma'} + (1-\gamma) \log\frac{1-\gamma}{1-\gamma'}
+
+    Parameters
+    ----------
+    logits, prior_logits : Tensor
+        Of shapes that broadcast.
+
+    Notes
+    -----
+    Log-odds keep both logarithms finite where a probability rounds to 0 or 1.
+    """
+    heads = torch.sigmoid(logits) * (logsigmoid(logits) - logsigmoid(prior_logits))
+    tails = torch.sigmoid(-logits) * (logsigmoid(-logits) - logsigmoid(-prior_logits))
+    return heads + tails
+
+
+def kl_spike_slab(
+    mean: Tensor,
+    log_variance: Tensor,
+    logits: Tensor,
+    prior_mean: Tensor,
+    prior_log_variance: Tensor,
+    prior_logits: Tensor,
+) -> Tensor:
+    r"""Divergence between two spike-and-slab distributions with a common spike at zero, summed over factors.
+
+    Each is :math:`\gamma_k N(\mu_k, \sigma_k^2) + (1-\gamma_k)\,\delta_0`, and
+
+    .. math:: D_{KL} = \sum_k \left\{ \gamma_k \left[\log\frac{\sigma'_k}{\sigma_k}
+        + \frac{\sigma_k^2 + (\mu_k - \mu'_k)^2}{2\sigma_k'^2} - \tfrac12\right]
+        + \gamma_k\log\frac{\gamma_k}{\gamma'_k}
+        + (1-\gamma_k)\log\frac{1-\gamma_k}{1-\gamma'_k} \right\}
+
+    Parameters
+    ----------
+    mean, log_variance, logits : Tensor of shape (..., n_factors)
+        Slab and log-odds of the slab.
+    prior_mean, prior_log_variance, prior_logits : Tensor of shape (..., n_factors)
+        The same of the second distribution; shapes broadcast.
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Notes
+    -----
+    Tonolini et al. (2020). γ multiplies the whole of the slab's divergence, and what stands over
+    :math:`2\sigma'^2` is a variance. As in `kl_standard_normal` the variances enter by ``expm1``.
+    """
+    difference = log_variance - prior_log_variance
+    distance = (mean - prior_mean).square() * torch.exp(-prior_log_variance)
+    slab = 0.5 * (torch.expm1(difference) - difference + distance)
+    return (torch.sigmoid(logits) * slab + kl_bernoulli(logits, prior_logits)).sum(-1)
