@@ -98,6 +98,7 @@ class FactorModule(nn.Module):
         )
         self.observation = observation
         self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
+        self.n_noise = n_factors
         shape = self.replicates
         self.encoder = Encoder(
             n_features, n_factors, hidden_sizes, replicates=shape, generator=generator, linear_path=linear_path
@@ -144,6 +145,10 @@ class FactorModule(nn.Module):
         if not self.config["learned_mask"]:
             return self.used.to(self.mask.dtype)
         return (self.mask.detach() != 0).any(-2).to(self.mask.dtype)
+
+    def support(self) -> Tensor:
+        """Which features use which factors: boolean, shape (..., n_features, n_factors)."""
+        return self.mask.detach() != 0
 
     def dispersion(self) -> Tensor | None:
         """Noise variance of real-valued features and inverse dispersion of overdispersed counts."""

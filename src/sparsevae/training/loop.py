@@ -122,7 +122,7 @@ def held_out_bound(module: Any, rows: Batches, n_draws: int = 4) -> Tensor:
     for x in rows.sequential():
         for _ in range(n_draws):
             # The same draws for all replicates, so that they are compared and not their luck.
-            draw = torch.randn(x.shape[-2], module.n_factors, generator=generator).to(x.device)
+            draw = torch.randn(x.shape[-2], module.n_noise, generator=generator).to(x.device)
             loss = module.loss(x, draw, rows.n_rows)
             total = total - (loss.reconstruction + loss.kl) * (x.shape[-2] / (n_draws * rows.n_rows))
     module.train(training)
@@ -145,7 +145,7 @@ def _epoch(
         optimizer.zero_grad()
     for x in batches.sequential() if phase.full_batch else batches.shuffled():
         share = x.shape[-2] / n_rows
-        noise = torch.randn(*module.replicates, x.shape[-2], module.n_factors, generator=generator).to(x.device)
+        noise = torch.randn(*module.replicates, x.shape[-2], module.n_noise, generator=generator).to(x.device)
         loss = module.loss(x, noise, n_rows)
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
@@ -168,7 +168,6 @@ def _accumulate(sums: dict[str, Tensor], loss: Loss, share: float) -> None:
 
 def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rate: float) -> dict[str, Any]:
     objective = torch.stack(list(terms.values())).sum(0)
-    non_zero = module.mask.detach() != 0
     return {
         "epoch": epoch,
         "phase": phase.name,
@@ -177,7 +176,7 @@ def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rat
         "learning_rate": rate,
         "objective": objective.cpu().numpy(),
         **{name: value.cpu().numpy() for name, value in terms.items()},
-        "n_nonzero": non_zero.sum((-2, -1)).cpu().numpy(),
+        "n_nonzero": module.support().sum((-2, -1)).cpu().numpy(),
         "n_active": module.active().sum(-1).cpu().numpy().astype(int),
         "validation": np.nan,
     }

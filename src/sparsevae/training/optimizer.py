@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sparsevae.modules.gauge import fix_gauge_
-from sparsevae.priors import proximal_step
+from sparsevae.priors import group_proximal_step, proximal_step
 
 __all__ = ["ProximalAdam"]
 
@@ -24,7 +24,8 @@ class ProximalAdam:
         s = \min\left(\frac{\mathrm{lr}}{\sqrt{\hat v} + \epsilon},\, 1\right)
 
     The gradient of the likelihood alone enters :math:`\hat m, \hat v`; the penalty acts through the proximal step in
-    the same metric, which is what makes zeros exact.
+    the same metric, which is what makes zeros exact. Where ``proximal_weight`` has size one along dimensions of the
+    mask, the entries along them form a group: its norm is penalised, its step is common, and it is zero as a whole.
 
     Parameters
     ----------
@@ -83,9 +84,14 @@ class ProximalAdam:
         self._square.lerp_(gradient.square(), 1.0 - _BETAS[1])
         mean = self._mean / (1.0 - _BETAS[0] ** self._steps)
         square = self._square / (1.0 - _BETAS[1] ** self._steps)
+        weight = module.proximal_weight(self.n_samples)
+        group = tuple(d for d in range(mask.ndim) if weight.shape[d] != mask.shape[d])
+        if group:
+            square = square.mean(group, keepdim=True)
         step = (learning_rate / (square.sqrt() + _EPSILON)).clamp_max(_MAX_STEP)
-        threshold = step * module.proximal_weight(self.n_samples) * self.penalty_scale
-        moved = proximal_step(mask - step * mean, threshold)
+        threshold = step * weight * self.penalty_scale
+        moved = mask - step * mean
+        moved = group_proximal_step(moved, threshold, group) if group else proximal_step(moved, threshold)
         if not module.zero_gradients:
             # Zeros whose gradient is not computed stay; their momentum must not carry them off.
             moved = torch.where(mask == 0, mask, moved)
