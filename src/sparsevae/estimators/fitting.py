@@ -17,14 +17,14 @@ from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select, stack
 from sparsevae.rotation import oblique_rotation, parallel_analysis, principal_loadings
 from sparsevae.training import Phase, TrainingLog, train
-from sparsevae.training.loop import held_out_bound
+from sparsevae.training.loop import importance_bound
 from sparsevae.training.progress import progress_bar
 from sparsevae.training.schedule import Rate, ladder
 from sparsevae.training.starts import dense_starts, encoder_inputs, initial_outputs_, sparse_start
 
 __all__ = ["Fitted", "fit_default", "fit_from_mask"]
 
-PENALTY = 2.0
+PENALTY = 4.0
 """Lasso rate of the default in units of the gradient noise of a null entry, see `default_spike_rate`."""
 
 SLAB_RATE = 1.0
@@ -99,16 +99,19 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
 
 
 def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tensor) -> Tensor:
-    r"""Lasso rate of each feature: a multiple of the largest gradient that null entries are expected to show.
+    r"""Lasso rate of the default: a multiple of the largest gradient that null entries are expected to show.
 
-    .. math:: \lambda_j = 2 \sqrt{2 N \log(G K)\, I_j}
+    .. math:: \lambda = 4 \sqrt{2 N \log(G K)\, I}
 
-    with :math:`I_j` the Fisher information of one sample about the output of feature j (:math:`1/\sigma_j^2` for a
-    real-valued feature). At an entry without effect the gradient of the log likelihood has standard deviation
-    :math:`\sqrt{N I_j}` in the gauge, and the largest of GK of them is about :math:`\sqrt{2\log(GK)}` times that:
-    the rate keeps its meaning at any number of samples, any noise level and any likelihood.
+    with :math:`I` the median over features of the Fisher information of one sample about a feature's output
+    (:math:`1/\sigma_j^2` for a real-valued feature). At an entry without effect the gradient of the log likelihood has
+    standard deviation :math:`\sqrt{N I}` in the gauge, and the largest of GK of them is about
+    :math:`\sqrt{2\log(GK)}` times that: the rate keeps its meaning at any number of samples, noise level and
+    likelihood. One rate serves all features: rates in proportion to each feature's own information would let precise
+    features dictate the factors.
     """
     information = module.observation.likelihood.information(feature_mean, dispersion=module.dispersion())
+    information = information.median(-1, keepdim=True).values.expand_as(information)
     size = module.n_features * int(module.active().sum(-1).max())
     rate = PENALTY * torch.sqrt(2.0 * n_samples * math.log(max(size, 2)) * information)
     return rate.unsqueeze(-1).clamp_min(SLAB_RATE)
@@ -218,7 +221,7 @@ def _conclude(
     charge = 0.5 * math.log(n_samples)
     table = []
     for module, label in [*((m, str(c)) for (m, _), c in zip(candidates, counts, strict=True)), (null, "none")]:
-        bound = float(held_out_bound(module, rows, n_draws=8))
+        bound = float(importance_bound(module, rows))
         n_nonzero = int((module.mask != 0).sum())
         table.append((label, int(module.active().sum()), n_nonzero, bound, n_samples * bound - charge * n_nonzero))
     starts = pd.DataFrame(table, columns=["start", "n_active", "n_nonzero", "bound", "score"])

@@ -6,6 +6,7 @@ It knows the module contract (`loss`, `closed_form_update`, rates, replicates), 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ from sparsevae.training.batches import Batches
 from sparsevae.training.optimizer import ProximalAdam
 from sparsevae.training.schedule import Phase
 
-__all__ = ["TrainingLog", "held_out_bound", "train"]
+__all__ = ["TrainingLog", "held_out_bound", "importance_bound", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +127,21 @@ def held_out_bound(module: Any, rows: Batches, n_draws: int = 4) -> Tensor:
             loss = module.loss(x, draw, rows.n_rows)
             total = total - (loss.reconstruction + loss.kl) * (x.shape[-2] / (n_draws * rows.n_rows))
     module.train(training)
+    return torch.as_tensor(total)
+
+
+@torch.no_grad()
+def importance_bound(module: Any, rows: Batches, n_draws: int = 64) -> Tensor:
+    """Mean importance-weighted bound on log p(x) per row, with fixed draws: shape of the replicates."""
+    generator = torch.Generator().manual_seed(0)
+    total: Tensor | float = 0.0
+    for x in rows.sequential():
+        weights = []
+        for _ in range(n_draws):
+            draw = torch.randn(x.shape[-2], module.n_factors, generator=generator).to(x.device)
+            weights.append(module.log_weight(x, draw))
+        bound = torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws)
+        total = total + bound.sum(-1) / rows.n_rows
     return torch.as_tensor(total)
 
 
