@@ -15,7 +15,7 @@ def test_one_hidden_layer_by_hand():
     )
     mask = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
     z = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-    # Feature 1 sees (2 z1, z2) and feature 2 sees (0, 3 z2); the units are relu(first input), relu(-second input).
+    # Feature 1 sees (2 z1, z2), feature 2 sees (0, 3 z2); units are relu(first input), relu(-second input).
     expected = torch.tensor([[0.5 + 2 + 2, -0.5 + 12], [0.5, -0.5]])
     torch.testing.assert_close(decode_literal(mask, z, weights), expected)
 

@@ -8,6 +8,7 @@ from sparsevae.decoder.module import MaskedDecoder
 from sparsevae.decoder.plan import MaskPlan, plan_mask
 from sparsevae.decoder.precision import bfloat16_supported
 from sparsevae.decoder.sparse import decode_sparse
+from sparsevae.decoder.threads import single_threaded_kernels
 from sparsevae.decoder.weights import DecoderWeights
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "decode_shared",
     "decode_sparse",
     "plan_mask",
+    "single_threaded_kernels",
 ]
