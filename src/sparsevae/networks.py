@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 __all__ = ["Encoder"]
 
-_LOG_VARIANCE_RANGE = (-12.0, 6.0)  # e^6: far wider than the unit-variance prior; e^-12: far sharper than float32 needs
+_LOG_VARIANCE_RANGE = (-12.0, 6.0)  # from far sharper than float32 needs to far wider than the prior
 
 
 class Encoder(nn.Module):
-    r"""Amortised posterior :math:`q_\phi(z_i \mid x_i) = N(\mu_\phi(x_i), \mathrm{diag}\,\sigma^2_\phi(x_i))`.
+    r"""Amortised posterior :math:`q_\phi(z_i \mid x_i) = N(\mu_\phi(x_i), \sigma^2_\phi(x_i))`, diagonal.
 
     .. math:: \mu_\phi(x) = A x + M\,h(x) + m, \qquad \log\sigma^2_\phi(x) = S\,h(x) + s
 

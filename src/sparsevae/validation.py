@@ -3,65 +3,111 @@
 from __future__ import annotations
 
 import numbers
-import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from sparsevae.exceptions import DataError, DataWarning, ParameterError
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = [
     "check_choice",
     "check_columns_numeric",
+    "check_finite",
     "check_fraction",
     "check_positive",
     "check_support",
     "column_moments",
-    "warn_about_rows",
+    "constant_columns",
+    "row_totals",
+    "shown",
 ]
 
+_CELLS_AT_ONCE = 1 << 22  # of a dense table in one look: temporary arrays stay small beside any table
+_NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 
-def check_positive(name: str, value: Any, *, integer: bool = False, minimum: float | None = None) -> None:
-    """A number above zero, or at least ``minimum``."""
+
+def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
+    """Refuse what is not a number above zero, or not a whole number of at least one."""
     kind = numbers.Integral if integer else numbers.Real
-    low = minimum if minimum is not None else (1 if integer else 0)
-    good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
-    if not good or value < low or (not integer and minimum is None and value <= 0):
-        what = f"a whole number of at least {low}" if integer else f"a number {'of at least' if minimum else 'above'} {low:g}"
-        raise ParameterError(f"Expected {name} to be {what}; got {value!r}.")
+    good = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(value))
+    if not good or value <= 0:
+        what = "a whole number of at least 1" if integer else "a number above 0"
+        raise ParameterError(
+            f"Expected {name} to be {what}; got {value!r}. Pass {name}={1 if integer else 1.0}."
+        )
 
 
 def check_fraction(name: str, value: Any) -> None:
-    """A number from 0 up to, but not including, 1."""
-    if not isinstance(value, numbers.Real) or not 0.0 <= value < 1.0:
-        raise ParameterError(f"Expected {name} to be a share from 0 up to but not including 1; got {value!r}.")
+    """Refuse what is not a number from 0 up to, but not including, 1."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ParameterError(
+            f"Expected {name} to be a share from 0 up to but not including 1; got {value!r}. Pass "
+            f"{name}=0.1, or 0 for none."
+        )
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """One of a few words."""
-    if value not in choices:
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuse what is not one of a few words."""
+    if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"Expected {name} to be one of {words}; got {value!r}.")
+        raise ParameterError(
+            f"Expected {name} to be one of {words}; got {value!r}. Pass {name}={choices[0]!r}."
+        )
 
 
 def check_columns_numeric(X: Any) -> None:
-    """Name the columns of a data frame that are not numbers, before an array conversion loses their names."""
-    dtypes = getattr(X, "dtypes", None)
-    names = getattr(X, "columns", None)
-    if dtypes is None or names is None:
+    """Name the columns that do not hold numbers, before an array conversion loses their names."""
+    names, types = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if names is None or types is None:
         return
-    text = [
-        str(name)
-        for name, dtype in zip(names, list(dtypes), strict=True)
-        if not any(kind in str(dtype).lower() for kind in ("int", "float", "bool", "decimal", "double"))
+    wrong = [
+        name
+        for name, dtype in zip(names, list(types), strict=True)
+        if not _is_number_type(str(dtype)) and not _holds_numbers(X[name])
     ]
-    if text:
-        shown = ", ".join(repr(name) for name in text[:5]) + (" ..." if len(text) > 5 else "")
+    if wrong:
         raise DataError(
-            f"Expected every column to hold numbers; got text or other values (could not convert string to float) in "
-            f"{shown}. Drop these columns, or encode them as numbers."
+            f"Expected every column to hold numbers; got text or other values (could not convert string to "
+            f"float) in {shown(wrong)}. Drop these columns, or encode them as numbers."
         )
+
+
+def check_finite(X: Any, feature_names: Sequence[Any]) -> None:
+    """Refuse NaN and infinity, and say in which columns they are.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    feature_names : sequence of length n_features
+    """
+    bad = np.zeros(X.shape[1], dtype=np.int64)
+    n_missing = 0
+    if sparse.issparse(X):
+        wrong = ~np.isfinite(X.data)
+        np.add.at(bad, X.indices[wrong], 1)
+        n_missing = int(np.isnan(X.data).sum())
+    else:
+        for block in _row_blocks(X):
+            wrong = ~np.isfinite(block)
+            if wrong.any():
+                bad += wrong.sum(axis=0)
+                n_missing += int(np.isnan(block).sum())
+    if not bad.any():
+        return
+    where = shown([feature_names[j] for j in np.flatnonzero(bad)])
+    if n_missing:
+        raise DataError(
+            f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}. Missing "
+            "values are not supported yet: drop those rows or columns, or fill them in first, for example "
+            "with sklearn.impute.SimpleImputer."
+        )
+    raise DataError(
+        f"Expected finite numbers; got infinity (inf) in {int(bad.sum())} cells, columns {where}. Look for a "
+        "division by zero or the logarithm of zero, and replace these cells."
+    )
 
 
 def check_support(X: Any, support: str, columns: np.ndarray, likelihood: str) -> None:
@@ -69,7 +115,7 @@ def check_support(X: Any, support: str, columns: np.ndarray, likelihood: str) ->
 
     Parameters
     ----------
-    X : ndarray or CSR matrix
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     support : {"real", "count", "binary"}
     columns : integer array
     likelihood : str
@@ -77,54 +123,78 @@ def check_support(X: Any, support: str, columns: np.ndarray, likelihood: str) ->
     """
     if support == "real":
         return
-    values = X.data if sparse.issparse(X) and len(columns) == X.shape[1] else _values(X, columns)
-    if values.size and values.min() < 0:
-        raise DataError(
-            f"Expected no Negative values in data passed to a {likelihood} likelihood; got a minimum of "
-            f"{values.min():g}. Use likelihood='gaussian' for real-valued features."
-        )
-    if support == "binary" and values.size and not np.isin(values, (0, 1)).all():
-        raise DataError(
-            f"Expected only 0 and 1 for a {likelihood} likelihood; got values up to {values.max():g}. Binarise the "
-            "table, or use a count likelihood."
-        )
-    if support == "count" and values.size and not np.array_equal(values, np.rint(values)):
-        raise DataError(
-            f"Expected whole numbers for a {likelihood} likelihood; got fractions such as "
-            f"{values[values != np.rint(values)][0]:g}. Pass raw counts, or use likelihood='gaussian'."
-        )
-
-
-def warn_about_rows(X: Any) -> np.ndarray:
-    """Rows of counts that hold anything at all; a warning counts the others."""
-    totals = np.asarray(X.sum(axis=1)).ravel()
-    keep = totals > 0
-    if not keep.all():
-        warnings.warn(
-            f"{int((~keep).sum())} of {len(keep)} rows hold no counts at all: they are left out of the fit, and "
-            "transform gives them the prior mean.",
-            DataWarning,
-            stacklevel=4,
-        )
-    return keep
+    for values in _values(X, columns):
+        if values.size == 0:
+            continue
+        if values.min() < 0:
+            # scikit-learn's checks look for the words "Negative values in data passed to".
+            raise DataError(
+                f"Expected no Negative values in data passed to a {likelihood} likelihood; got a minimum of "
+                f"{values.min():g}. Use likelihood='gaussian' for real-valued features."
+            )
+        if support == "binary" and not np.isin(values, (0, 1)).all():
+            raise DataError(
+                f"Expected only 0 and 1 for a {likelihood} likelihood; got "
+                f"{values[~np.isin(values, (0, 1))][0]:g}. Binarise the table, or use a count likelihood."
+            )
+        if support == "count" and not np.array_equal(values, np.rint(values)):
+            raise DataError(
+                f"Expected whole numbers for a {likelihood} likelihood; got fractions such as "
+                f"{values[values != np.rint(values)][0]:g}. Pass raw counts, or use likelihood='gaussian'."
+            )
 
 
 def column_moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each column in float64, without making a sparse table dense."""
     if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-        return mean, np.maximum(square - mean**2, 0.0)
-    mean, var = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    step = max(1, (1 << 26) // max(1, X.shape[1]))
-    for begin in range(0, len(X), step):
-        mean += X[begin : begin + step].sum(axis=0, dtype=np.float64)
+        mean, variance = mean_variance_axis(X.astype(np.float64, copy=False), axis=0)
+        return np.asarray(mean), np.maximum(np.asarray(variance), 0.0)
+    mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for block in _row_blocks(X):
+        mean += block.sum(axis=0, dtype=np.float64)
     mean /= len(X)
+    for block in _row_blocks(X):
+        variance += np.square(block - mean).sum(axis=0)
+    return mean, variance / len(X)
+
+
+def constant_columns(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Which columns do not vary, up to the rounding of their own size; the same in any unit."""
+    return variance <= 1e-12 * mean**2
+
+
+def row_totals(X: Any) -> np.ndarray:
+    """Sum of each row in float64."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def shown(names: Sequence[Any], most: int = 5) -> str:
+    """The first few of a list of names, for a message."""
+    words = ", ".join(repr(str(name)) for name in names[:most])
+    return words + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _is_number_type(name: str) -> bool:
+    return any(word in name.lower() for word in _NUMBER_WORDS) and not name.lower().startswith("interval")
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Whether a column of Python objects holds numbers all the same."""
+    values = np.asarray(column)
+    return values.dtype == object and all(isinstance(v, numbers.Real) or v is None for v in values)
+
+
+def _row_blocks(X: np.ndarray) -> Iterator[np.ndarray]:
+    step = max(1, _CELLS_AT_ONCE // max(1, X.shape[1]))
     for begin in range(0, len(X), step):
-        var += np.square(X[begin : begin + step] - mean).sum(axis=0)
-    return mean, var / len(X)
+        yield X[begin : begin + step]
 
 
-def _values(X: Any, columns: np.ndarray) -> np.ndarray:
-    part = X[:, columns]
-    return part.data if sparse.issparse(part) else np.asarray(part)
+def _values(X: Any, columns: np.ndarray) -> Iterator[np.ndarray]:
+    """Values of some columns, in pieces; of a sparse table those that are stored."""
+    every = len(columns) == X.shape[1]
+    if sparse.issparse(X):
+        yield X.data if every else X[:, columns].data
+        return
+    for block in _row_blocks(X):
+        yield block if every else block[:, columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sparsevae.modules.surgery import permute_factors_
 
 __all__ = ["average_slopes", "order_factors_", "variance_explained"]
 
+_ANCHORS_FIRST = 1e6  # more than any entry of a mask
 _STEP = 0.1  # of a central difference, in standard deviations of a factor: an average slope, not a kink's
 
 
@@ -44,8 +46,8 @@ def average_slopes(estimator: Any, z: Tensor) -> np.ndarray:
 def variance_explained(estimator: Any, z: Tensor) -> np.ndarray:
     """Share of the data's variance that the fitted means lose when a factor is held at zero.
 
-    The mean over features of ``E[(m_j(z) - m_j(z with z_k = 0))²] / Var(x_j)``, with the variance of the feature as
-    the model sees it: fitted variance plus noise.
+    The mean over features of ``E[(m_j(z) - m_j(z with z_k = 0))²] / Var(x_j)``, with the variance of the
+    feature as the model sees it: fitted variance plus noise.
     """
     module = estimator.module_
     explained = np.zeros(z.shape[1])
@@ -60,22 +62,41 @@ def variance_explained(estimator: Any, z: Tensor) -> np.ndarray:
     return explained
 
 
-def order_factors_(estimator: Any, module: FactorModule, z: Tensor) -> None:
+def order_factors_(estimator: Any, module: FactorModule, z: Tensor, named: Sequence[int] = ()) -> np.ndarray:
     """Put factors in order of variance explained, each signed so that its strongest anchor rises with it.
 
     A factor without anchors is signed by its strongest feature. Inactive factors come last.
+
+    Parameters
+    ----------
+    estimator : FactorEstimator
+        Fitted.
+    module : FactorModule
+        Reordered in place.
+    z : Tensor of shape (n_samples, n_factors)
+    named : sequence of int
+        Factors that the user has named by their position, which keep it.
+
+    Returns
+    -------
+    ndarray of shape (n_factors,)
+        The old position of each factor.
     """
     explained = variance_explained(estimator, z)
     active = module.active().numpy().astype(bool)
-    order = np.lexsort((np.arange(len(explained)), -explained, ~active))
+    ranked = np.lexsort((-explained, ~active))
+    order = np.arange(len(explained))
+    free = ~np.isin(order, named)
+    order[free] = ranked[free[ranked]]
     slopes, mask = average_slopes(estimator, z), module.mask.numpy()
-    scale = module.observation.scale.numpy()
     anchors = (mask != 0).sum(1) == 1
     sign = np.ones(len(order), dtype=np.float32)
     for new, k in enumerate(order):
-        if not active[k]:
-            continue
-        size = np.abs(mask[:, k]) * np.where(anchors & (mask[:, k] != 0), 1e6, 1.0)
-        size = size * (np.abs(slopes[:, k]) / scale > 0)
-        sign[new] = -1.0 if slopes[size.argmax(), k] < 0 else 1.0
-    permute_factors_(module, torch.as_tensor(order.copy()), torch.as_tensor(sign))
+        usable = (mask[:, k] != 0) & (slopes[:, k] != 0)
+        if usable.any():
+            strength = np.where(usable, np.abs(mask[:, k]), -1.0) + np.where(
+                usable & anchors, _ANCHORS_FIRST, 0.0
+            )
+            sign[new] = np.sign(slopes[strength.argmax(), k])
+    permute_factors_(module, torch.as_tensor(order), torch.as_tensor(sign))
+    return order

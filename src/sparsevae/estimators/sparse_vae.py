@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator, FitData
 from sparsevae.estimators.fitting import fit_default, fit_from_mask
 from sparsevae.estimators.reading import average_slopes, order_factors_, variance_explained
@@ -21,6 +22,7 @@ __all__ = ["SparseVAE"]
 
 _RECIPES = ("default", "paper", "authors")
 _INITS = ("auto", "rotation", "random")
+_ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
 class SparseVAE(FactorEstimator):
@@ -36,23 +38,27 @@ class SparseVAE(FactorEstimator):
     n_factors : int
         Largest number of factors; those that the data do not support end with an empty column of the mask.
     likelihood : str or dict
-        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a dict from
-        likelihood to columns.
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
+        dict from likelihood to columns.
     recipe : {"default", "paper", "authors"}
-        "default" is built to find the factors from any seed. "paper" takes the paper literally: identity prior
-        covariance, given rates, random start, no ladder. "authors" repeats the arithmetic of the released code.
+        "default" is built to find the factors from any seed. "paper" takes the paper literally: identity
+        prior covariance, given rates, random start, no ladder. "authors" repeats the arithmetic of the
+        released code.
     spike_rate, slab_rate : float, optional
-        Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the mask and
-        the information that a sample carries about each feature, so that they mean the same for any table.
+        Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the
+        mask and the information that a sample carries about each feature, so that they mean the same for any
+        table.
     inclusion_prior : (float, float), optional
-        a and b of the Beta prior on the share of features per factor; (1, n_features) by default. ``(c / K, 1)`` is
-        the finite Indian buffet process.
+        a and b of the Beta prior on the share of features per factor; (1, n_features) by default. ``(c / K,
+        1)`` is the finite Indian buffet process.
     factor_covariance : {"learned", "identity"} or array of shape (n_factors, n_factors)
         Prior covariance of the factors.
     init : {"auto", "rotation", "random"} or array of shape (n_features, n_factors)
-        Where the mask starts: plain VAEs turned to sparse slopes; sparse rotation of linear loadings; at random; given.
+        Where the mask starts: plain VAEs turned to sparse slopes; sparse rotation of linear loadings; at
+        random; given.
     anchors : dict, optional
-        Known anchor features, ``{feature: factor}``: their rows of the mask are fixed at one factor (Theorem 1).
+        Known anchor features, ``{feature: factor}``: their rows of the mask are fixed at one factor (Theorem
+        1).
     n_init : int
         Starts for each number of factors tried.
     hidden_sizes : tuple of int
@@ -62,7 +68,8 @@ class SparseVAE(FactorEstimator):
         Epochs of the whole fit; by default enough for a fixed number of gradient steps.
     learning_rate : float
     validation_fraction : float
-        Share of the rows held out for early stopping and for the choice among starts; the fit ends on all rows.
+        Share of the rows held out for early stopping and for the choice among starts; the fit ends on all
+        rows.
     precision : {"float32", "bfloat16"}
         Of the decoder's matrix products.
     device : str
@@ -92,7 +99,8 @@ class SparseVAE(FactorEstimator):
     history_ : DataFrame
         A row per epoch, a column per term of the objective.
     starts_ : DataFrame
-        The starts compared at the end: factors, non-zeros, held-out bound and the score that chose among them.
+        The starts compared at the end: factors, non-zeros, held-out bound and the score that chose among
+        them.
     n_features_in_, feature_names_in_, n_iter_
 
     Examples
@@ -122,7 +130,7 @@ class SparseVAE(FactorEstimator):
         batch_size: int = 128,
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
-        validation_fraction: float = 0.1,
+        validation_fraction: float = 0.2,
         precision: str = "float32",
         device: str = "auto",
         random_state: Any = None,
@@ -152,27 +160,29 @@ class SparseVAE(FactorEstimator):
         super()._check_parameters()
         check_positive("n_init", self.n_init, integer=True)
         check_choice("recipe", self.recipe, _RECIPES)
-        check_choice("precision", self.precision, ("float32", "bfloat16"))
+        check_choice("precision", self.precision, PRECISIONS)
         if isinstance(self.init, str):
             check_choice("init", self.init, _INITS)
         if isinstance(self.factor_covariance, str):
             check_choice("factor_covariance", self.factor_covariance, ("learned", "identity"))
+        else:
+            _check_covariance(self.factor_covariance, self.n_factors)
         for name in ("spike_rate", "slab_rate"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         if self.spike_rate is not None and self.slab_rate is not None and self.spike_rate < self.slab_rate:
             raise ParameterError(
                 f'Expected spike_rate >= slab_rate (section "The Spike-and-Slab Lasso"); got '
-                f"spike_rate={self.spike_rate}, slab_rate={self.slab_rate}. Swap the two, or pass equal rates to fit "
-                "without a spike."
+                f"spike_rate={self.spike_rate}, slab_rate={self.slab_rate}. Swap the two, or pass equal "
+                "rates to fit without a spike."
             )
         if self.inclusion_prior is not None:
-            if len(self.inclusion_prior) != 2:
-                raise ParameterError(
-                    f"Expected inclusion_prior to be a pair (a, b); got {self.inclusion_prior!r}."
-                )
-            for name, value in zip(("a", "b"), self.inclusion_prior, strict=True):
-                check_positive(f"inclusion_prior's {name}", value)
+            _check_inclusion_prior(self.inclusion_prior)
+        if self.anchors is not None and not isinstance(self.anchors, Mapping):
+            raise ParameterError(
+                f"Expected anchors to be a dict from feature to factor; got {self.anchors!r}. Pass for "
+                "example anchors={'CD3D': 0, 'CD79A': 1}."
+            )
 
     def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
         automatic = self.recipe == "default" and isinstance(self.init, str) and self.init == "auto"
@@ -184,8 +194,8 @@ class SparseVAE(FactorEstimator):
         self.dropped_factors_ = fitted.dropped
         if not fitted.converged:
             warnings.warn(
-                f"The mask was still changing when training stopped after {len(fitted.history)} epochs. Raise "
-                "max_epochs, or lower learning_rate.",
+                f"The mask was still changing when training stopped after {len(fitted.history)} epochs. "
+                "Raise max_epochs, or lower learning_rate.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -194,12 +204,12 @@ class SparseVAE(FactorEstimator):
     def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
         super()._finish(module, history, data)
         observation = module.observation
-        if observation.total_columns.any():
-            self.mean_total_ = float(_row_totals(data.table.X, observation.total_columns).mean())
-        rows = data.everything.rows[: 2000]
-        z, _ = module.encode(data.table.rows(rows).cpu())
-        order_factors_(self, module, z)
-        z, _ = module.encode(data.table.rows(rows).cpu())
+        x = data.table.rows(data.everything.rows[:_ROWS_READ]).cpu()
+        named = sorted(set((self.anchors or {}).values()))
+        order = order_factors_(self, module, module.encode(x)[0], named)
+        position = {int(old): new for new, old in enumerate(order)}
+        self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
+        z, _ = module.encode(x)
         self.mask_ = module.mask.numpy().astype(np.float64)
         self.components_ = self.mask_.T
         self.inclusion_ = module.inclusion().numpy().astype(np.float64)
@@ -211,27 +221,29 @@ class SparseVAE(FactorEstimator):
         self.variance_explained_ = variance_explained(self, z)
         self.effects_ = average_slopes(self, z)
 
-    # -- reading a fit -----------------------------------------------------------------------------------------
+    # -- reading a fit --------------------------------------------------------------------------------------
 
     def loadings(self) -> pd.DataFrame:
         """The mask with names: a row per feature, a column per active factor."""
-        check_is_fitted(self)
+        check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
         return pd.DataFrame(self.mask_[:, self.active_factors_], index=self._feature_names(), columns=names)
 
     def effects(self) -> pd.DataFrame:
-        """Average slope of each feature on each active factor, signed, in the feature's units per unit of factor.
+        """Average slope of each feature on each active factor, signed, in units of the feature.
 
-        A factor has standard deviation one, so an effect is what changes when the factor rises by one standard
-        deviation, averaged over the samples of the fit.
+        A factor has standard deviation one, so an effect is what changes when the factor rises by one
+        standard deviation, averaged over the samples of the fit.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names)
+        return pd.DataFrame(
+            self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
+        )
 
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The strongest features of each active factor: factor, rank, feature, loading, effect, anchor."""
-        check_is_fitted(self)
+        check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
         loadings, effects = self.loadings(), self.effects()
         anchors = (self.mask_ != 0).sum(1) == 1
@@ -241,13 +253,20 @@ class SparseVAE(FactorEstimator):
             strongest = np.argsort(-size.to_numpy(), kind="stable")[:n]
             for rank, j in enumerate(strongest[size.to_numpy()[strongest] > 0], start=1):
                 rows.append(
-                    (factor, rank, loadings.index[j], loadings[factor].iloc[j], effects[factor].iloc[j], anchors[j])
+                    (
+                        factor,
+                        rank,
+                        loadings.index[j],
+                        loadings[factor].iloc[j],
+                        effects[factor].iloc[j],
+                        anchors[j],
+                    )
                 )
         return pd.DataFrame(rows, columns=["factor", "rank", "feature", "loading", "effect", "anchor"])
 
     def anchor_features(self) -> dict[str, list[str]]:
         """Features that depend on one factor only, strongest first, for each active factor."""
-        check_is_fitted(self)
+        check_is_fitted(self, "module_")
         names, features = self.get_feature_names_out(), self._feature_names()
         anchors = (self.mask_ != 0).sum(1) == 1
         result = {}
@@ -258,5 +277,21 @@ class SparseVAE(FactorEstimator):
         return result
 
 
-def _row_totals(X: Any, columns: np.ndarray) -> np.ndarray:
-    return np.asarray(X[:, np.flatnonzero(columns)].sum(axis=1)).ravel()
+def _check_inclusion_prior(prior: Any) -> None:
+    if not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
+        raise ParameterError(
+            f"Expected inclusion_prior to be a pair (a, b); got {prior!r}. Pass for example (1, n_features)."
+        )
+    for name, value in zip(("a", "b"), prior, strict=True):
+        check_positive(f"inclusion_prior's {name}", value)
+
+
+def _check_covariance(covariance: Any, n_factors: int) -> None:
+    matrix = np.asarray(covariance)
+    square = matrix.shape == (n_factors, n_factors) and matrix.dtype.kind in "iuf"
+    if not square or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        raise ParameterError(
+            "Expected factor_covariance to be 'learned', 'identity', or a symmetric positive definite "
+            f"array of shape ({n_factors}, {n_factors}); got {covariance!r}. Pass 'learned' to have it "
+            "estimated."
+        )

@@ -1,7 +1,7 @@
 """The record of loss terms that every module returns.
 
-Reduction is the same everywhere: sum over features and factors, mean over samples. Terms have the shape of the
-replicates, ``()`` for one model.
+Reduction is the same everywhere: sum over features and factors, mean over samples. Terms have the shape of
+the replicates, ``()`` for one model.
 """
 
 from __future__ import annotations

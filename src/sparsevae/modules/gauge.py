@@ -1,8 +1,8 @@
 r"""One decoder function, one set of numbers: norms that fix the scale of the mask.
 
-Without them the mask has no scale. ``W[:, k] · c`` with ``H_1[:, k] / c`` is the same decoder, and because ReLU is
-positively homogeneous any c moves into later layers and heads just as well; the penalty on W would then be
-minimised by W → 0 at no cost. Fixed norms close every one of these exits:
+Without them the mask has no scale. ``W[:, k] · c`` with ``H_1[:, k] / c`` is the same decoder, and because
+ReLU is positively homogeneous any c moves into later layers and heads just as well; the penalty on W would
+then be minimised by W → 0 at no cost. Fixed norms close every one of these exits:
 
 .. math:: \|H_1 e_k\| = \sqrt{2 D_1}, \qquad \|e_d^\top H_l\| = \sqrt 2, \qquad \|v_j\| = 1.
 
@@ -18,12 +18,12 @@ import torch
 
 from sparsevae.decoder import MaskedDecoder
 
-__all__ = ["fix_gauge_", "first_layer_norm"]
+__all__ = ["first_layer_norm", "fix_gauge_"]
 
 
 @torch.no_grad()
 def fix_gauge_(decoder: MaskedDecoder) -> None:
-    """Scale every layer of the decoder to its fixed norm, in place (a projection, after each gradient step)."""
+    """Scale every layer of the decoder to its fixed norm, in place: a projection, after each step."""
     if decoder.first is None:
         # The identity network's heads and the mask are the same numbers twice: keep the mask's.
         decoder.heads.fill_(1.0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -14,8 +17,8 @@ __all__ = ["Observation"]
 class Observation(nn.Module):
     """How one table is observed: the likelihood, the units of the model, and what the encoder sees.
 
-    Real-valued features are modelled in units of their own mean and standard deviation. Counts and binary features
-    are modelled as they are; the encoder sees the logarithm of one plus the count, standardised.
+    Real-valued features are modelled in units of their own mean and standard deviation. Counts and binary
+    features are modelled as they are; the encoder sees the logarithm of one plus the count, standardised.
 
     Parameters
     ----------
@@ -25,17 +28,36 @@ class Observation(nn.Module):
     input_location, input_scale : array of shape (n_features,)
         Standardisation of the encoder's inputs.
     mean_total : float
-        Average row total, the unit of the size factors.
+        Average row total of the columns that have size factors, which is the unit of these.
+    mean_words : float
+        Average row total of the multinomial columns, the length of an average document.
+
+    Attributes
+    ----------
+    real_columns, count_columns : boolean array of shape (n_features,)
+        Features with real values; with counts of any kind.
+    size_columns, total_columns : boolean array of shape (n_features,)
+        Counts whose mean a size factor multiplies; counts that share a total.
+    dispersed_columns : boolean array of shape (n_features,)
+        Counts with an inverse dispersion of their own.
     """
+
+    location: Tensor
+    scale: Tensor
+    input_location: Tensor
+    input_scale: Tensor
+    mean_total: Tensor
+    mean_words: Tensor
 
     def __init__(
         self,
         likelihood: Likelihood,
-        location: np.ndarray,
-        scale: np.ndarray,
-        input_location: np.ndarray,
-        input_scale: np.ndarray,
+        location: Any,
+        scale: Any,
+        input_location: Any,
+        input_scale: Any,
         mean_total: float = 1.0,
+        mean_words: float = 1.0,
     ) -> None:
         super().__init__()
         self.likelihood = likelihood
@@ -45,15 +67,29 @@ class Observation(nn.Module):
             ("scale", scale),
             ("input_location", input_location),
             ("input_scale", input_scale),
+            ("mean_total", mean_total),
+            ("mean_words", mean_words),
         ):
-            self.register_buffer(name, torch.as_tensor(np.asarray(value), dtype=torch.float32))
-        self.register_buffer("mean_total", torch.tensor(float(mean_total)))
+            self.register_buffer(name, torch.as_tensor(value, dtype=torch.float32).clone())
         parts = likelihood.split(self.n_features)
-        self.real_columns = _columns(parts, lambda part: part.support == "real", self.n_features)
-        self.count_columns = _columns(parts, lambda part: part.support == "count", self.n_features)
-        self.size_columns = _columns(parts, lambda part: part.uses_size, self.n_features)
-        self.dispersed_columns = _columns(parts, lambda part: part.has_dispersion and part.support == "count", self.n_features)
-        self.total_columns = _columns(parts, lambda part: not part.factorised, self.n_features)
+
+        def columns(wanted: Callable[[Likelihood], bool]) -> np.ndarray:
+            chosen = np.zeros(self.n_features, dtype=bool)
+            for part, where in parts:
+                chosen[where] = wanted(part)
+            return chosen
+
+        self.real_columns = columns(lambda part: part.support == "real")
+        self.count_columns = columns(lambda part: part.support == "count")
+        self.size_columns = columns(lambda part: part.uses_size)
+        self.total_columns = columns(lambda part: not part.factorised)
+        self.dispersed_columns = columns(lambda part: part.has_dispersion and part.support == "count")
+
+    @classmethod
+    def blank(cls, likelihood: Likelihood, n_features: int) -> Observation:
+        """An observation in the table's own units, to be filled in."""
+        zeros, ones = np.zeros(n_features), np.ones(n_features)
+        return cls(likelihood, zeros, ones, zeros, ones)
 
     def to_model_units(self, x: Tensor) -> Tensor:
         """The table in the units of the model."""
@@ -80,25 +116,33 @@ class Observation(nn.Module):
             return None
         return x[..., self._index(self.total_columns, x)].sum(-1)
 
+    def average_rows(self, n_samples: int, *, whole: bool = False) -> dict[str, Tensor | None]:
+        """Size and total of rows of average size, as `Likelihood.mean` and `Likelihood.sample` take them.
+
+        Parameters
+        ----------
+        n_samples : int
+        whole : bool
+            Round the total to a whole number of words, to draw them.
+        """
+        words = self.mean_words.round().clamp_min(1.0) if whole else self.mean_words
+        return {
+            "size": self.mean_total.new_ones(n_samples) if self.size_columns.any() else None,
+            "total": words.expand(n_samples) if self.total_columns.any() else None,
+        }
+
     def encoder_input(self, x: Tensor) -> Tensor:
-        """What the encoder sees of rows in model units: logarithms of counts, everything standardised."""
-        if self.count_columns.all():
-            size = self.size(x)
-            x = torch.log1p(x if size is None else x / size.unsqueeze(-1))
-        elif self.count_columns.any():
+        """What the encoder sees of rows in model units: logarithms of counts, everything standardised.
+
+        Counts with size factors are divided by them first, so that the factors do not have to explain how
+        large a row is.
+        """
+        if self.count_columns.any():
+            counts = torch.as_tensor(self.count_columns, device=x.device)
             size = self.size(x)
             scaled = x if size is None else x / size.unsqueeze(-1)
-            counts = torch.as_tensor(self.count_columns, device=x.device)
             x = torch.where(counts, torch.log1p(scaled.clamp_min(0.0)), x)
         return (x - self.input_location) / self.input_scale
 
     def _index(self, columns: np.ndarray, x: Tensor) -> Tensor:
         return torch.as_tensor(np.flatnonzero(columns), device=x.device)
-
-
-def _columns(parts: list, wanted, n_features: int) -> np.ndarray:
-    chosen = np.zeros(n_features, dtype=bool)
-    for part, columns in parts:
-        if wanted(part):
-            chosen[columns] = True
-    return chosen

@@ -1,4 +1,4 @@
-"""Operations that turn one fitted module into another: pick replicates, add a mask, change the factors' basis."""
+"""What turns one fitted module into another: pick replicates, add a mask, change the factors' basis."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def change_basis_(module: FactorModule, basis: Tensor) -> Tensor:
     module : FactorModule
         With replicate dimensions ``...`` matching the basis.
     basis : Tensor of shape (..., n_factors, n_factors)
-        T with unit columns, so that whitened factors keep unit variance and have correlation :math:`T^\top T`.
+        T with unit columns, so that whitened factors keep unit variance and have the correlation
+        :math:`T^\top T`.
 
     Returns
     -------

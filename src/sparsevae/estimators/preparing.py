@@ -1,0 +1,219 @@
+"""From a checked table to what a fit works on: units, encoder inputs, training and validation rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsevae.exceptions import DataError, DataWarning, ParameterError
+from sparsevae.likelihoods import Likelihood, get_likelihood
+from sparsevae.modules import Observation
+from sparsevae.priors import calibrate_noise_scale
+from sparsevae.training import Batches, Table
+from sparsevae.validation import column_moments, constant_columns, row_totals, shown
+
+__all__ = ["FitData", "named_likelihood", "prepare"]
+
+_ROWS_AT_ONCE = 4096
+_PLAIN_NOISE_SCALE = 0.05  # ξ of features without a noise variance, and of tables that do not vary
+
+
+@dataclass
+class FitData:
+    """A checked table, cut into training and validation rows, with the randomness of one fit.
+
+    Attributes
+    ----------
+    table : Table
+    training, everything : Batches
+        Rows without and with the held-out ones.
+    validation : Batches or None
+        Held-out rows.
+    feature_mean, noise_scale : Tensor of shape (n_features,)
+        Mean of each feature, and ξ of the noise prior, in the units of the model.
+    constant : boolean array of shape (n_features,)
+        Features that do not vary.
+    generator, random_state
+        All randomness of the fit.
+    batch_size : int
+    """
+
+    table: Table
+    training: Batches
+    validation: Batches | None
+    everything: Batches
+    feature_mean: Tensor
+    noise_scale: Tensor
+    constant: np.ndarray
+    generator: torch.Generator
+    random_state: np.random.RandomState
+    batch_size: int
+
+    @property
+    def n_steps(self) -> int:
+        """Gradient steps in an epoch."""
+        return self.training.n_batches
+
+
+def prepare(
+    X: Any,
+    likelihood: Likelihood,
+    *,
+    feature_names: Sequence[Any],
+    validation_fraction: float,
+    batch_size: int,
+    random_state: np.random.RandomState,
+    device: torch.device,
+) -> FitData:
+    """Measure a checked table and cut it into rows to train and rows to validate on.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    likelihood : Likelihood
+    feature_names : sequence of length n_features
+        For the warnings.
+    validation_fraction : float
+    batch_size : int
+    random_state : RandomState
+    device : torch.device
+
+    Returns
+    -------
+    FitData
+    """
+    generator = torch.Generator().manual_seed(int(random_state.randint(2**31 - 1)))
+    kept = _rows_with_counts(X, likelihood)
+    mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept])
+    constant = constant_columns(mean, variance)
+    if constant.any():
+        names = shown([feature_names[j] for j in np.flatnonzero(constant)])
+        _warn(
+            f"{int(constant.sum())} of {len(constant)} features are constant ({names}): their rows of the "
+            "mask stay empty."
+        )
+    observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
+    table = Table(X, observation, device)
+    rows = torch.as_tensor(random_state.permutation(kept))
+    n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
+
+    def batches(chosen: Tensor) -> Batches:
+        return Batches(table, chosen, batch_size, generator)
+
+    def tensor(values: np.ndarray) -> Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=device)
+
+    return FitData(
+        table=table,
+        training=batches(rows[n_validation:]),
+        validation=batches(rows[:n_validation]) if n_validation else None,
+        everything=batches(rows),
+        feature_mean=tensor(np.where(observation.real_columns, 0.0, mean)),
+        noise_scale=tensor(_noise_scale(observation, variance, constant)),
+        constant=constant,
+        generator=generator,
+        random_state=random_state,
+        batch_size=batch_size,
+    )
+
+
+def named_likelihood(spec: Any, n_features: int, feature_names: Sequence[Any] | None) -> Likelihood:
+    """The likelihood that a user asked for, with columns named or counted.
+
+    Parameters
+    ----------
+    spec : str, Likelihood or mapping from likelihood to columns
+    n_features : int
+    feature_names : sequence of str or None
+        None where the table has no names.
+    """
+    if not isinstance(spec, Mapping):
+        return get_likelihood(spec, n_features)
+    position = {name: j for j, name in enumerate(feature_names if feature_names is not None else ())}
+
+    def resolve(columns: Any) -> Any:
+        if isinstance(columns, slice):
+            return columns
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        unknown = [column for column in wanted if isinstance(column, str) and column not in position]
+        if unknown:
+            raise ParameterError(
+                f"Expected likelihood to name columns of the table; got {shown(unknown)}. Use the names of "
+                "a data frame's columns, or positions counted from 0."
+            )
+        return [position[column] if isinstance(column, str) else column for column in wanted]
+
+    return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
+
+
+def _rows_with_counts(X: Any, likelihood: Likelihood) -> np.ndarray:
+    """Rows to fit; in a table of counts a row without any says nothing about the factors."""
+    n_samples = X.shape[0]
+    if any(part.support != "count" for part, _ in likelihood.split(X.shape[1])):
+        return np.arange(n_samples)
+    kept = np.flatnonzero(row_totals(X) > 0)
+    if len(kept) < 2:
+        raise DataError(
+            f"Expected at least 2 rows with counts; got {len(kept)} of {n_samples}. Check that the table "
+            "was read as it should."
+        )
+    if len(kept) < n_samples:
+        _warn(
+            f"{n_samples - len(kept)} of {n_samples} rows hold no counts at all: they are left out of the "
+            "fit, and transform gives them the prior mean, zero."
+        )
+    return kept
+
+
+def _observe(
+    X: Any,
+    kept: np.ndarray,
+    likelihood: Likelihood,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    constant: np.ndarray,
+) -> Observation:
+    blank = Observation.blank(likelihood, X.shape[1])
+    real = blank.real_columns
+    units = {
+        "likelihood": likelihood,
+        "location": np.where(real, mean, 0.0),
+        "scale": np.where(real & ~constant, np.sqrt(variance), 1.0),
+        "mean_total": mean[blank.size_columns].sum() or 1.0,
+        "mean_words": mean[blank.total_columns].sum() or 1.0,
+    }
+    plain = Observation(**units, input_location=blank.input_location, input_scale=blank.input_scale)
+    input_mean, input_variance = _encoder_moments(X, kept, plain)
+    input_scale = np.where(input_variance > 1e-12, np.sqrt(input_variance), 1.0)
+    return Observation(**units, input_location=input_mean, input_scale=input_scale)
+
+
+def _encoder_moments(X: Any, kept: np.ndarray, observation: Observation) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the encoder's inputs before their standardisation, in one pass over the rows."""
+    table = Table(X, observation)
+    total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in torch.as_tensor(kept).split(_ROWS_AT_ONCE):
+        inputs = observation.encoder_input(table.rows(rows)).double().numpy()
+        total += inputs.sum(0)
+        square += np.square(inputs).sum(0)
+    mean = total / len(kept)
+    return mean, np.maximum(square / len(kept) - mean**2, 0.0)
+
+
+def _noise_scale(observation: Observation, variance: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """ξ_j = ξ / s_j², with ξ calibrated on the raw variances of the features that vary."""
+    real = observation.real_columns
+    if not (real & ~constant).any():
+        return np.full(len(real), _PLAIN_NOISE_SCALE)
+    xi = calibrate_noise_scale(variance[real & ~constant])
+    return np.where(real & ~constant, xi / observation.scale.cpu().numpy() ** 2, _PLAIN_NOISE_SCALE)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=5)

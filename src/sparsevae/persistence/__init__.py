@@ -1,0 +1,24 @@
+"""Fitted estimators on disk: tensors as safetensors, everything else as JSON, no pickle.
+
+A saved model is a directory of two files. ``model.safetensors`` has every array; ``model.json`` has the
+class, the parameters, what was fitted, and the checksum of the arrays. An estimator gives what it has learnt
+by ``_state()`` and takes it back by ``_restore(state)``; nothing here knows a model's name.
+"""
+
+from sparsevae.persistence.directory import (
+    FORMAT_VERSION,
+    SavedModelError,
+    SavedModelNotFoundError,
+    load_estimator,
+    read_header,
+    save_estimator,
+)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "SavedModelError",
+    "SavedModelNotFoundError",
+    "load_estimator",
+    "read_header",
+    "save_estimator",
+]
