@@ -1,0 +1,49 @@
+"""The commands under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import sparsevae
+from sparsevae.cli.data import data
+from sparsevae.cli.demo import demo
+from sparsevae.cli.fit import fit
+from sparsevae.cli.transform import transform
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="sparsevae",
+    help="Factors that can be named: a deep factor model in which each feature depends on few of them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(fit)
+app.command()(transform)
+app.add_typer(data, name="data")
+
+
+def main() -> None:
+    """Run the command line on the arguments of the process."""
+    app(prog_name="sparsevae")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sparsevae {sparsevae.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,102 @@
+"""What the commands say and where: messages and errors on stderr, one sentence each, and exit codes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import typer
+
+from sparsevae.exceptions import SparseVAEError
+
+__all__ = ["collect_warnings", "is_watched", "one_sentence_errors", "print_json", "say", "to_json"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_INTERRUPTED = 130  # what a shell reports for a process that Ctrl-C ended
+
+
+def say(message: str) -> None:
+    """Print a message for the person at the terminal; stdout stays free for results."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def print_json(content: Any) -> None:
+    """Print a result for machines."""
+    print(to_json(content))
+
+
+def to_json(content: Any) -> str:
+    """JSON that a person can read too; arrays become lists, paths text."""
+    return json.dumps(content, indent=2, default=_plain, allow_nan=False)
+
+
+def is_watched() -> bool:
+    """Whether stderr is a terminal, where a progress bar makes sense."""
+    return sys.stderr.isatty()
+
+
+def one_sentence_errors(command: Command) -> Command:
+    """Turn what a user can mend into one sentence on stderr and exit code 1, without a traceback.
+
+    With ``SPARSEVAE_DEBUG`` in the environment errors come through as they are.
+    """
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            say("Interrupted: nothing was written.")
+            raise typer.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # the reader of stdout had enough; typer ends quietly
+        except (SparseVAEError, ValueError, OSError, MemoryError) as error:
+            if os.environ.get("SPARSEVAE_DEBUG"):
+                raise
+            say(f"Error: {_sentence(error)}")
+            raise typer.Exit(1) from None
+
+    return guarded  # type: ignore[return-value]
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect warnings as sentences and say each of them once, at the end."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield messages
+    for warning in caught:
+        if not issubclass(warning.category, UserWarning):
+            continue  # deprecations of other libraries are not the user's business
+        message = " ".join(str(warning.message).split())
+        if message not in messages:
+            messages.append(message)
+            say(f"Note: {message}")
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return (
+            "The table does not fit into memory. Take fewer rows or columns, or a sparse format such as NPZ."
+        )
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, SparseVAEError):
+        return f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"Expected something that JSON can hold; got {type(value).__name__}.")

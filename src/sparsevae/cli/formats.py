@@ -1,0 +1,230 @@
+"""Readers of NPY, NPZ, Parquet, Matrix Market and H5AD: numbers, names and what was assumed, unchecked."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.io import mmread
+
+from sparsevae.exceptions import DataError
+
+__all__ = [
+    "ID_NAMES",
+    "RawTable",
+    "ReadOptions",
+    "open_text",
+    "read_h5ad",
+    "read_matrix_market",
+    "read_names",
+    "read_npy",
+    "read_npz",
+    "read_parquet",
+    "to_numbers",
+]
+
+# fmt: off
+ID_NAMES = frozenset((
+    "id", "ids", "index", "name", "sample", "sample_id", "sampleid", "subject", "subject_id",
+    "participant", "participant_id", "respondent", "case", "case_id", "row", "row_id", "cell", "cell_id",
+    "barcode", "user", "user_id", "userid", "document", "doc_id", "pupil", "student", "patient",
+    "patient_id",
+))
+# fmt: on
+"""Headings that speak for a column of labels rather than of measurements."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is to be read; None leaves the choice to a look at the file.
+
+    Attributes
+    ----------
+    header : bool, optional
+        Whether the first line of a CSV or TSV holds names.
+    id_column : str, optional
+        Column with the names of the samples; "none" for no such column.
+    drop : tuple of str
+        Columns to leave out.
+    strict : bool
+        Whether a column to leave out must be there.
+    transpose : bool
+        Whether the file has a row per feature and a column per sample.
+    layer : str, optional
+        Layer of an H5AD file.
+    feature_names : Path, optional
+        A file with a name per line, for formats that hold none.
+    """
+
+    header: bool | None = None
+    id_column: str | None = None
+    drop: tuple[str, ...] = ()
+    strict: bool = True
+    transpose: bool = False
+    layer: str | None = None
+    feature_names: Path | None = None
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """What a reader found: an array, sparse matrix or data frame as it lies in the file, with its names."""
+
+    X: Any
+    feature_names: Any = None
+    sample_names: Any = None
+    id_name: str | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def read_npy(path: Path, options: ReadOptions) -> RawTable:
+    """A numpy array, not read into memory before it is used."""
+    try:
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise DataError(
+            f"Expected a plain array of numbers in {path}; got something else ({error})."
+        ) from error
+    return RawTable(X)
+
+
+def read_npz(path: Path, options: ReadOptions) -> RawTable:
+    """A sparse matrix of `scipy.sparse.save_npz`, or arrays ``X`` and ``feature_names`` of `numpy.savez`."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            entries = set(archive.files)
+            if "indptr" in entries:
+                return RawTable(sparse.load_npz(path))
+            key = "X" if "X" in entries else next(iter(entries)) if len(entries) == 1 else None
+            if key is None:
+                raise DataError(
+                    f"Expected {path} to hold a scipy sparse matrix or an array called X; got "
+                    f"{', '.join(sorted(entries))}."
+                )
+            return RawTable(archive[key], archive["feature_names"] if "feature_names" in entries else None)
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"Expected {path} to be an archive of numpy or scipy; it is damaged ({error})."
+        ) from error
+
+
+def read_parquet(path: Path, options: ReadOptions) -> RawTable:
+    """A data frame; an index that is not just a count holds the names of the samples."""
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise DataError(
+            "Expected pyarrow, to read Parquet; it is not installed: pip install 'sparsevae[parquet]'."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"Expected {path} to be a Parquet file; it cannot be read ({error}).") from error
+    labels, notes = _split_labels(frame, options.id_column, path)
+    if labels is not None and labels.name in frame.columns:
+        frame = frame.drop(columns=labels.name)
+    names = [str(column) for column in frame.columns]
+    if labels is None:
+        return RawTable(frame, names, assumptions=notes)
+    return RawTable(frame, names, labels.astype(str).to_numpy(), str(labels.name or "sample"), notes)
+
+
+def _split_labels(
+    frame: pd.DataFrame, wanted: str | None, path: Path
+) -> tuple[pd.Series | None, tuple[str, ...]]:
+    """Names of the samples: the column asked for, an index that says something, or a first column of text."""
+    if wanted == "none":
+        return None, ()
+    index = frame.index.to_series()
+    if wanted is not None:
+        if wanted in frame.columns:
+            return frame[wanted], ()
+        if wanted == index.name:
+            return index, ()
+        raise DataError(f"Expected a column '{wanted}' in {path} (--id-column); there is none.")
+    if not isinstance(frame.index, pd.RangeIndex):
+        return index, ("Sample names are in the index of the data frame.",)
+    if len(frame.columns) > 1 and _is_text(frame.iloc[:, 0]) and frame.iloc[:, 0].is_unique:
+        return frame.iloc[:, 0], (f"Sample names are in column '{frame.columns[0]}': it holds text.",)
+    return None, ()
+
+
+def read_matrix_market(path: Path, options: ReadOptions) -> RawTable:
+    """A sparse matrix in text, which has no names of its own."""
+    try:
+        X = mmread(path)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(
+            f"Expected {path} to be in Matrix Market format; it cannot be read ({error})."
+        ) from error
+    return RawTable(X)
+
+
+def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
+    """An AnnData file: X or a layer, with the names of cells and genes."""
+    try:
+        import anndata
+    except ImportError as error:
+        raise DataError(
+            "Expected anndata, to read H5AD; it is not installed: pip install 'sparsevae[anndata]'."
+        ) from error
+    try:
+        cells = anndata.read_h5ad(path)
+    except (OSError, KeyError, ValueError, anndata._io.utils.AnnDataReadError) as error:
+        raise DataError(f"Expected {path} to be an H5AD file; it cannot be read ({error}).") from error
+    if options.layer is not None and options.layer not in cells.layers:
+        there = ", ".join(cells.layers) or "none"
+        raise DataError(f"Expected a layer '{options.layer}' in {path}; there is {there}.")
+    X = cells.X if options.layer is None else cells.layers[options.layer]
+    if X is None:
+        raise DataError(
+            f"Expected {path} to have a matrix X; it has none. Name one of its layers with --layer."
+        )
+    notes: tuple[str, ...] = ()
+    if options.layer is None and len(cells.layers):
+        notes = (f"Read X; the file also has the layers {', '.join(cells.layers)} (--layer NAME).",)
+    return RawTable(X, np.asarray(cells.var_names), np.asarray(cells.obs_names), "cell", notes)
+
+
+def read_names(path: Path) -> np.ndarray:
+    """First field of every line of a text file."""
+    try:
+        with open_text(path) as file:
+            lines = [line.rstrip("\r\n") for line in file]
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"Expected {path} to be text in UTF-8; got byte {error.object[error.start]:#04x}."
+        ) from error
+    return np.array([line.split("\t")[0].split(",")[0].strip('"') for line in lines if line], dtype=object)
+
+
+def open_text(path: Path) -> Any:
+    """A text file in UTF-8, with or without a byte order mark or gzip around it."""
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.ndarray:
+    """The values of a data frame; of columns that are not numbers, the names and an example."""
+    text = [j for j in range(frame.shape[1]) if _is_text(frame.iloc[:, j])]
+    if text:
+        column = frame.iloc[:, text[0]]
+        words = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        row = int(np.flatnonzero(words.to_numpy())[0])
+        labels = [str(j + 1) if names is None else f"'{names[j]}'" for j in text]
+        shown = ", ".join(labels[:5]) + (f" and {len(text) - 5} more" if len(text) > 5 else "")
+        remedy = "" if names is None else f" ({' '.join(f'--drop {label}' for label in labels[:5])})"
+        raise DataError(
+            f"Expected numbers in every column of {path}; got text in column {shown}, for example "
+            f"'{column.iloc[row]}' in row {row + 1}. Leave it out{remedy}, or encode it as numbers."
+        )
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _is_text(column: pd.Series) -> bool:
+    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))

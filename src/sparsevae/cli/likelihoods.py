@@ -1,0 +1,60 @@
+"""Which likelihood suits a table, and why: a proposal in words, for `--likelihood auto`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sparsevae.validation import column_moments
+
+__all__ = ["choose_likelihood"]
+
+_MANY_ZEROS = 0.2  # counts of rare things have zeros; test scores, ratings and ages hardly any
+_OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are more than Poisson
+
+
+def choose_likelihood(X: Any) -> tuple[str, str]:
+    """Choose a likelihood by looking at the values.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+
+    Returns
+    -------
+    (str, str)
+        Name of the likelihood, and the reason as a clause.
+    """
+    values = X.data if sparse.issparse(X) else np.asarray(X).ravel()
+    n_cells = X.shape[0] * X.shape[1]
+    n_zeros = n_cells - np.count_nonzero(values)
+    if values.size == 0 or not values.any():
+        return "gaussian", "every value is zero"
+    if values.min() < 0:
+        return "gaussian", "some values are negative"
+    if not np.issubdtype(values.dtype, np.integer) and not np.array_equal(values, np.rint(values)):
+        return "gaussian", "some values are fractions"
+    if values.max() <= 1:
+        return "bernoulli", "every value is 0 or 1"
+    if n_zeros < _MANY_ZEROS * n_cells:
+        return (
+            "gaussian",
+            f"whole numbers with few zeros ({n_zeros / n_cells:.0%}), as scores and ratings are",
+        )
+    ratio = _variance_ratio(X)
+    zeros = f"whole numbers with many zeros ({n_zeros / n_cells:.0%})"
+    if ratio > _OVERDISPERSED:
+        return (
+            "negative_binomial",
+            f"{zeros} that vary more than Poisson counts do (variance {ratio:.1f} times the mean); for words "
+            "in documents consider multinomial",
+        )
+    return "poisson", f"{zeros} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
+
+
+def _variance_ratio(X: Any) -> float:
+    """Variance over mean of a typical feature among those that occur at all."""
+    mean, variance = column_moments(X)
+    return float(np.median(variance[mean > 0] / mean[mean > 0]))

@@ -1,0 +1,48 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DropOption",
+    "FeatureNamesOption",
+    "HeaderOption",
+    "IdColumnOption",
+    "JsonOption",
+    "LayerOption",
+    "TableArgument",
+]
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market or H5AD; a row per sample."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+DropOption = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="NAME", help="Leave out this column; may be repeated.")
+]
+IdColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column", metavar="NAME", help="Column with the names of samples; 'none' for no such column."
+    ),
+]
+HeaderOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether the first line of a CSV or TSV holds names.", show_default=False
+    ),
+]
+LayerOption = Annotated[
+    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, in place of X.")
+]
+FeatureNamesOption = Annotated[
+    Path | None,
+    typer.Option("--feature-names", metavar="FILE", help="A name per line, for formats that hold no names."),
+]

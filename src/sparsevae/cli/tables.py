@@ -1,0 +1,223 @@
+"""Tables from files: a look at the format, the checks that every format shares, and what was assumed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sparsevae.cli import formats
+from sparsevae.cli.delimited import read_delimited
+from sparsevae.cli.formats import RawTable, ReadOptions
+from sparsevae.exceptions import DataError
+
+__all__ = ["TableFile", "check_file", "fingerprint", "list_names", "read_table"]
+
+_READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
+    ".csv": read_delimited,
+    ".tsv": read_delimited,
+    ".txt": read_delimited,
+    ".npy": formats.read_npy,
+    ".npz": formats.read_npz,
+    ".parquet": formats.read_parquet,
+    ".mtx": formats.read_matrix_market,
+    ".h5ad": formats.read_h5ad,
+}
+_COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that was read, checked and found usable.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    feature_names, sample_names : ndarray of str, or None where the file has none
+    id_name : str
+        Heading of the sample names.
+    assumptions : tuple of str
+        What was guessed about the file, one sentence each.
+    """
+
+    X: Any
+    feature_names: np.ndarray | None
+    sample_names: np.ndarray | None
+    id_name: str = "sample"
+    assumptions: tuple[str, ...] = field(default=())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples, features."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    def for_estimator(self) -> Any:
+        """The table as `fit` takes it: a data frame where there are names, which keeps them."""
+        if self.feature_names is None or sparse.issparse(self.X):
+            return self.X
+        return pd.DataFrame(self.X, columns=list(self.feature_names), copy=False)
+
+    def row_labels(self) -> pd.Index:
+        """Names of the samples, or their numbers from 0."""
+        if self.sample_names is None:
+            return pd.RangeIndex(self.shape[0], name=self.id_name)
+        return pd.Index(self.sample_names, name=self.id_name)
+
+
+def read_table(path: Path, options: ReadOptions) -> TableFile:
+    """Read a table by the ending of its name; refuse what a fit could not use.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+        What the caller knows; the rest is guessed and said.
+    """
+    ending = check_file(path)
+    raw = _READERS[ending](path, options)
+    X, names, samples = raw.X, raw.feature_names, raw.sample_names
+    if options.transpose:
+        X = formats.to_numbers(X, names, path) if isinstance(X, pd.DataFrame) else X
+        X, names, samples = X.T, samples, names
+    if options.feature_names is not None:
+        names = _names_from(options.feature_names, X.shape[-1])
+    names, samples = _as_text(names), _as_text(samples)
+    _check_names(names, path)
+    X, names, left_out = _drop(X, names, options, path)
+    if isinstance(X, pd.DataFrame):
+        X = formats.to_numbers(X, names, path)
+    X = X.tocsr() if sparse.issparse(X) else X
+    _check_shape(X, path)
+    _check_cells(X, names, path)
+    notes = (*raw.assumptions, *left_out, *_suspicious_columns(X, names))
+    return TableFile(X, names, samples, raw.id_name or "sample", notes)
+
+
+def check_file(path: Path) -> str:
+    """Return the ending that decides the format; refuse a file that is absent, empty or of no known kind."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        ending = path.with_suffix("").suffix.lower()
+        if ending in _READERS and ending not in _COMPRESSIBLE:
+            raise DataError(f"Expected {ending} without gzip around it; got {path}. Unpack it first.")
+    if not path.exists():
+        raise DataError(f"Expected a table at {path}; there is no such file.")
+    if path.is_dir():
+        raise DataError(f"Expected {path} to be a file; it is a directory.")
+    if ending not in _READERS:
+        raise DataError(
+            f"Expected a file that ends in {', '.join(_READERS)}; got {path.name}. Save the table as CSV."
+        )
+    if path.stat().st_size == 0:
+        raise DataError(f"Expected a table in {path}; the file is empty.")
+    return ending
+
+
+def fingerprint(path: Path) -> dict[str, Any]:
+    """Size and checksum of a file, by which a later reader knows it again."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def list_names(names: Any, most: int = 5) -> str:
+    """The first few names in quotes, and how many more there are."""
+    shown = ", ".join(f"'{name}'" for name in list(names)[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _as_text(names: Any) -> np.ndarray | None:
+    return None if names is None else np.asarray(names, dtype=object).astype(str)
+
+
+def _drop(
+    X: Any, names: np.ndarray | None, options: ReadOptions, path: Path
+) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+    if not options.drop:
+        return X, names, ()
+    absent = [name for name in options.drop if names is None or name not in names]
+    if absent and options.strict:
+        raise DataError(f"Expected to leave out {list_names(absent)}; {path} has no such column.")
+    if names is None or len(absent) == len(options.drop):
+        return X, names, ()
+    keep = np.flatnonzero(~np.isin(names, options.drop))
+    left_out = (f"Left out as asked: {list_names([name for name in names if name in options.drop])}.",)
+    return X.iloc[:, keep] if isinstance(X, pd.DataFrame) else X[:, keep], names[keep], left_out
+
+
+def _check_shape(X: Any, path: Path) -> None:
+    if X.ndim != 2:
+        raise DataError(f"Expected rows and columns in {path}; got an array of shape {X.shape}.")
+    if 0 in X.shape:
+        raise DataError(
+            f"Expected at least one row and one column of numbers in {path}; got {X.shape[0]} x {X.shape[1]}."
+        )
+
+
+def _check_names(names: np.ndarray | None, path: Path) -> None:
+    if names is None or len(set(names)) == len(names):
+        return
+    twice = [name for name, count in Counter(names.tolist()).items() if count > 1]
+    raise DataError(
+        f"Expected every column of {path} to have a name of its own; got {list_names(twice)} more than once. "
+        "Rename them."
+    )
+
+
+def _check_cells(X: Any, names: np.ndarray | None, path: Path) -> None:
+    values = X.data if sparse.issparse(X) else X
+    if np.issubdtype(values.dtype, np.bool_) or np.issubdtype(values.dtype, np.integer):
+        return
+    if not np.issubdtype(values.dtype, np.floating):
+        raise DataError(f"Expected numbers in {path}; got values of type {values.dtype}.")
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if sparse.issparse(X):
+        row, column = (int(index[np.flatnonzero(bad)[0]]) for index in (X.tocoo().row, X.tocoo().col))
+    else:
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+    where = f"column {_name(names, column)}, row {row + 1}"
+    missing = int(np.isnan(values).sum())
+    if missing:
+        raise DataError(
+            f"Expected a number in every cell of {path}; {missing} are empty or not a number, the first in "
+            f"{where}. Missing values are not supported yet: fill them in, or leave out such rows or columns."
+        )
+    raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
+
+
+def _suspicious_columns(X: Any, names: np.ndarray | None) -> list[str]:
+    """Columns that count or number the rows; fitted as asked, but worth a word."""
+    if names is None or sparse.issparse(X) or len(X) < 3:
+        return []
+    found = []
+    for j, name in enumerate(names):
+        if name.lower() in formats.ID_NAMES and len(np.unique(X[:, j])) == len(X):
+            found.append(
+                f"Column '{name}' differs in every row, like an id, and is taken as a feature; leave it out "
+                f"(--drop '{name}') if it is none."
+            )
+    return found
+
+
+def _names_from(path: Path, n_features: int) -> np.ndarray:
+    names = formats.read_names(path)
+    if len(names) == n_features + 1:
+        names = names[1:]  # a heading
+    if len(names) != n_features:
+        raise DataError(f"Expected {n_features} feature names in {path}, one per line; got {len(names)}.")
+    return names
+
+
+def _name(names: np.ndarray | None, column: int) -> str:
+    return f"{column + 1}" if names is None else f"'{names[column]}'"
