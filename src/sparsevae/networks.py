@@ -74,18 +74,21 @@ class Encoder(nn.Module):
         x : Tensor of shape (n_samples, n_features) or (..., n_samples, n_features)
             Encoder inputs; rows without replicate dimensions serve every replicate.
         """
-        h = self.hidden(x)
-        mean = _affine(h, self.mean_weight, self.mean_bias)
-        if self.linear is not None:
-            mean = mean + x @ self.linear.mT
-        log_variance = _affine(h, self.log_variance_weight, self.log_variance_bias)
-        return mean, log_variance.clamp(*_LOG_VARIANCE_RANGE)
+        return self.moments(x, self.hidden(x))
 
     def hidden(self, x: Tensor) -> Tensor:
         """h(x), the last hidden layer: shape (..., n_samples, width)."""
         for weight, bias in zip(self.hidden_weights, self.hidden_biases, strict=True):
             x = torch.relu(_affine(x, weight, bias))
         return x
+
+    def moments(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the factors from the inputs and their last hidden layer."""
+        mean = _affine(h, self.mean_weight, self.mean_bias)
+        if self.linear is not None:
+            mean = mean + x @ self.linear.mT
+        log_variance = _affine(h, self.log_variance_weight, self.log_variance_bias)
+        return mean, log_variance.clamp(*_LOG_VARIANCE_RANGE)
 
     @torch.no_grad()
     def transform_factors_(self, matrix: Tensor) -> None:

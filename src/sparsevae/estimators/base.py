@@ -231,17 +231,9 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
         module = self.module_
-        generator = torch.Generator().manual_seed(0)
-        half = torch.randn(_DRAWS // 2, module.n_factors, generator=generator)
+        half = torch.randn(_DRAWS // 2, module.n_noise, generator=torch.Generator().manual_seed(0))
         draws = torch.cat([half, -half])  # antithetic: the linear part of the integrand is exact
-
-        def bound(x: Tensor) -> Tensor:
-            mean, log_variance = module.encode(x)
-            deviation = torch.exp(0.5 * log_variance)
-            terms = [module.log_likelihood(x, module.decode(mean + deviation * draw)) for draw in draws]
-            return torch.stack(terms).double().mean(0) - module.kl(mean, log_variance).double()
-
-        return self._map_rows(X, bound) + float(module.observation.log_jacobian())
+        return self._map_rows(X, lambda x: module.bound(x, draws)) + float(module.observation.log_jacobian())
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Draw rows from the fitted model.
@@ -260,10 +252,8 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_positive("n_samples", n_samples, integer=True)
         module, observation = self.module_, self.module_.observation
         generator = _generator(_random_state(random_state))
-        factor = torch.linalg.cholesky(module.factor_covariance)
-        z = torch.randn(n_samples, module.n_factors, generator=generator) @ factor.mT
         blocks = []
-        for block in z.split(self._block_size()):
+        for block in module.draw_prior(n_samples, generator).split(self._block_size()):
             drawn = observation.likelihood.sample(
                 module.decode(block),
                 dispersion=module.dispersion(),

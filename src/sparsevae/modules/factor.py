@@ -168,6 +168,43 @@ class FactorModule(nn.Module):
             return kl_standard_normal(mean, log_variance)
         return kl_correlated_normal(mean, log_variance, self.factor_covariance)
 
+    def log_weight(self, x: Tensor, noise: Tensor) -> Tensor:
+        r"""Log importance weight :math:`\log p(x \mid z) + \log p(z) - \log q(z \mid x)` of one draw per row.
+
+        Its mean over draws is the ELBO; the log of the mean weight is a tighter bound, which does not punish a model
+        for posteriors that a diagonal Gaussian fits badly.
+        """
+        mean, log_variance = self.encode(x)
+        z = mean + torch.exp(0.5 * log_variance) * noise
+        factor = torch.linalg.cholesky(self.factor_covariance)
+        white = torch.linalg.solve_triangular(factor, z.mT, upper=False).mT
+        log_determinant = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+        log_prior_ratio = 0.5 * (noise.square() + log_variance - white.square()).sum(-1) - log_determinant
+        return self.log_likelihood(x, self.decode(z)) + log_prior_ratio
+
+    def bound(self, x: Tensor, draws: Tensor) -> Tensor:
+        """ELBO of each row, averaged over draws of the noise that all rows share.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            Rows in model units.
+        draws : Tensor of shape (n_draws, n_noise)
+
+        Returns
+        -------
+        Tensor of shape (n_samples,), in float64
+        """
+        mean, log_variance = self.encode(x)
+        deviation = torch.exp(0.5 * log_variance)
+        terms = [self.log_likelihood(x, self.decode(mean + deviation * draw)) for draw in draws]
+        return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance).double()
+
+    def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
+        """Factors drawn from N(0, Σ_z): shape (n_samples, n_factors)."""
+        factor = torch.linalg.cholesky(self.factor_covariance)
+        return torch.randn(n_samples, self.n_factors, generator=generator) @ factor.mT
+
     def loss(self, x: Tensor, noise: Tensor, n_samples: int) -> Loss:
         """Terms of the objective at one draw of the factors.
 
