@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from sparsevae.decoder.dense import decode_dense
 from sparsevae.decoder.kernels import Gradients, Network, Workspace, backward_block, forward_block
-from sparsevae.decoder.layout import Block, block_rows, cut_into_tasks
+from sparsevae.decoder.layout import Block, Cut, block_rows, cut_into_tasks
 from sparsevae.decoder.threads import n_decoder_threads, run_tasks
 from sparsevae.decoder.weights import DecoderWeights, check_decoder_inputs
 
@@ -44,7 +44,7 @@ def decode_blocked(mask: Tensor, z: Tensor, weights: DecoderWeights, *, precisio
     check_decoder_inputs(mask, z, weights)
     if weights.first is None:
         return decode_dense(mask, z, weights)
-    by_feature = decode_groups(
+    output = decode_groups(
         mask,
         z.mT.unsqueeze(0),
         weights.first.unsqueeze(0),
@@ -53,7 +53,7 @@ def decode_blocked(mask: Tensor, z: Tensor, weights: DecoderWeights, *, precisio
         sizes=(mask.shape[0],),
         precision=precision,
     )
-    return (by_feature.mT + weights.intercept).contiguous()
+    return output + weights.intercept
 
 
 def decode_groups(
@@ -68,7 +68,7 @@ def decode_groups(
 ) -> Tensor:
     r"""Decode groups of features; each group has its own inputs and first layer, later layers are shared.
 
-    .. math:: \text{output}_{ji} = v_j^\top h_L(F_g (w_j \odot \zeta_{gi})), \qquad j \in \text{group } g
+    .. math:: \text{output}_{ij} = v_j^\top h_L(F_g (w_j \odot \zeta_{gi})), \qquad j \in \text{group } g
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def decode_groups(
 
     Returns
     -------
-    Tensor of shape (n_features, n_samples)
+    Tensor of shape (n_samples, n_features)
     """
     tensors = (mask, inputs, first, heads, *(tensor for layer in hidden for tensor in layer))
     differentiate = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
@@ -94,94 +94,91 @@ def decode_groups(
     on_cpu = heads.device.type == "cpu"
     width = max([first.shape[1], *(bias.shape[0] for _, bias in hidden)])
     rows = block_rows(width, compute.itemsize, on_cpu)
-    tasks, runs = cut_into_tasks(sizes, inputs.shape[-1], rows, n_decoder_threads() if on_cpu else 1)
-    return _Groups.apply(_Cut(tasks, runs, compute, differentiate), *tensors)
-
-
-class _Cut(NamedTuple):
-    tasks: list[list[Block]]
-    runs: list[int]
-    compute: torch.dtype
-    differentiate: bool
-
-    @property
-    def blocks(self) -> list[Block]:
-        return [block for task in self.tasks for block in task]
-
-    @property
-    def rows(self) -> int:
-        return max((block.n_rows for block in self.blocks), default=0)
+    n_threads = n_decoder_threads() if on_cpu else 1
+    cut = cut_into_tasks(tuple(sizes), inputs.shape[-1], rows, n_threads)
+    return _Groups.apply(cut, compute, differentiate, *tensors)
 
 
 class _Groups(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, cut: _Cut, *tensors: Tensor) -> Tensor:
-        net = Network.of(tensors, cut.runs, cut.compute)
-        output = tensors[3].new_empty(tensors[3].shape[0], tensors[1].shape[-1])  # feature × sample
-        parts = output.split(cut.runs)
-        kept = _room_for_activations(cut.blocks, net) if cut.differentiate else {}
-        rows = cut.rows
+    def forward(ctx: Any, cut: Cut, compute: torch.dtype, keep: bool, *tensors: Tensor) -> Tensor:
+        net = Network.of(tensors, cut.runs, compute)
+        output = tensors[3].new_empty(tensors[1].shape[-1], tensors[3].shape[0])  # sample × feature
+        parts = output.T.split(cut.runs)
+        kept = _room_for_activations(cut, net) if keep else {}
 
-        def work(todo: Iterator[list[Block]]) -> None:
-            workspace = Workspace(net, rows)
-            for blocks in todo:
-                for block in blocks:
-                    forward_block(block, net, workspace.buffers(block), kept.get(block), parts[block.run])
+        def work(todo: Iterator[int]) -> None:
+            workspace = Workspace(net, cut.rows)
+            for task in todo:
+                blocks = cut.tasks[task]
+                for block, room in zip(blocks, _by_block(kept.get(task), blocks), strict=True):
+                    forward_block(block, net, workspace.buffers(block), room, parts[block.run])
 
-        run_tasks(work, cut.tasks, output.device)
-        ctx.cut, ctx.kept = cut, list(kept)
-        ctx.save_for_backward(*tensors, *(h for block in kept for h in kept[block]))
+        run_tasks(work, range(len(cut.tasks)), output.device)
+        ctx.cut, ctx.compute, ctx.n_tensors = cut, compute, len(tensors)
+        ctx.save_for_backward(*tensors, *(h for layers in kept.values() for h in layers))
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        cut: _Cut = ctx.cut
-        n_tensors = len(ctx.needs_input_grad) - 1
-        tensors, activations = ctx.saved_tensors[:n_tensors], ctx.saved_tensors[n_tensors:]
+        cut: Cut = ctx.cut
+        tensors, activations = ctx.saved_tensors[: ctx.n_tensors], ctx.saved_tensors[ctx.n_tensors :]
         mask, inputs, first, heads, *_ = tensors
-        net = Network.of(tensors, cut.runs, cut.compute)
+        net = Network.of(tensors, cut.runs, ctx.compute)
         depth = len(net.widths)
-        kept = {block: activations[i * depth : (i + 1) * depth] for i, block in enumerate(ctx.kept)}
+        kept = {
+            task: activations[task * depth : (task + 1) * depth] for task in range(len(activations) // depth)
+        }
 
         grad_mask, grad_heads = mask.new_zeros(mask.T.shape), torch.zeros_like(heads)
         of_run = list(
             zip(
-                grad_output.contiguous().unsqueeze(2).split(cut.runs),
+                grad_output.T.split(cut.runs),
                 grad_mask.unsqueeze(2).split(cut.runs, 1),
                 grad_heads.unsqueeze(1).split(cut.runs),
                 strict=True,
             )
         )
-        sums = [Gradients(net) for _ in cut.tasks]
-        rows = cut.rows
+        sums: dict[int, Gradients] = {}
 
-        def work(todo: Iterator[tuple[list[Block], Gradients]]) -> None:
-            workspace = Workspace(net, rows)
-            for blocks, task_sums in todo:
-                for block in blocks:
+        def work(todo: Iterator[int]) -> None:
+            workspace = Workspace(net, cut.rows)
+            for task in todo:
+                blocks, sums[task] = cut.tasks[task], Gradients(net)
+                for block, room in zip(blocks, _by_block(kept.get(task), blocks), strict=True):
                     space = workspace.buffers(block)
-                    backward_block(block, net, space, kept.get(block), *of_run[block.run], task_sums)
+                    backward_block(block, net, space, room, *of_run[block.run], sums[task])
 
-        run_tasks(work, list(zip(cut.tasks, sums, strict=True)), grad_output.device)
+        run_tasks(work, range(len(cut.tasks)), grad_output.device)
         total = Gradients(net)
-        for task_sums in sums:  # in this order whichever thread did which, so that rounding is the same
-            total.add(task_sums)
+        for task in sorted(sums):  # in this order whichever thread did which, so that rounding is the same
+            total.add(sums[task])
         grad_inputs, grad_first = torch.zeros_like(inputs), torch.zeros_like(first)
         for group, (of_inputs, of_first) in total.groups.items():
             grad_inputs[group], grad_first[group] = of_inputs.squeeze(1), of_first.T
         layers = [tensor for layer in total.hidden for tensor in layer]
-        return None, grad_mask.T, grad_inputs, grad_first, grad_heads, *layers
+        return None, None, None, grad_mask.T, grad_inputs, grad_first, grad_heads, *layers
 
 
-def _room_for_activations(blocks: list[Block], net: Network) -> dict[Block, list[Tensor]]:
-    """Allocate the activations of as many blocks as the limit allows; the blocks write straight into them."""
-    kept: dict[Block, list[Tensor]] = {}
-    left = _KEEP_BYTES
-    for block in blocks:
-        left -= block.n_rows * sum(net.widths) * net.compute.itemsize
+def _room_for_activations(cut: Cut, net: Network) -> dict[int, list[Tensor]]:
+    """Allocate the activations of as many tasks as the limit allows; blocks write straight into them."""
+    kept: dict[int, list[Tensor]] = {}
+    # A first layer has few inputs: it is sooner computed again than fetched from memory.
+    left = _KEEP_BYTES if net.hidden else 0
+    new_empty = net.inputs[0].new_empty
+    for task, blocks in enumerate(cut.tasks):
+        rows = sum(block.n_rows for block in blocks)
+        left -= rows * sum(net.widths) * net.compute.itemsize
         if left < 0:
             break
-        new_empty = net.inputs[0].new_empty
-        kept[block] = [new_empty(block.n_rows, width, dtype=net.compute) for width in net.widths]
+        kept[task] = [new_empty(rows, width, dtype=net.compute) for width in net.widths]
     return kept
+
+
+def _by_block(room: Sequence[Tensor] | None, blocks: Sequence[Block]) -> Sequence[Sequence[Tensor] | None]:
+    """Cut a task's activations into those of its blocks."""
+    if room is None:
+        return [None] * len(blocks)
+    rows = [block.n_rows for block in blocks]
+    return list(zip(*(layer.split(rows) for layer in room), strict=True))

@@ -176,8 +176,8 @@ def backward_block(
 ) -> None:
     """Add a block's part to every gradient.
 
-    ``grad_output`` is feature × sample × 1; ``grad_mask`` and ``grad_heads`` are laid out as in the network;
-    all three are those of the block's run.
+    ``grad_output`` is feature × sample; ``grad_mask`` and ``grad_heads`` are laid out as in the network; all
+    three are those of the block's run.
     """
     _fill_inputs(block, net, space)
     if kept is None:
@@ -185,7 +185,7 @@ def backward_block(
         _activate(block, net, space, h)
     else:
         h = kept
-    grad = _samples(grad_output, 1, block)
+    grad = _samples(grad_output, 1, block).contiguous().unsqueeze(2)
     last = h[-1].view(space.products.shape)
     if net.compute == net.full:
         grad_heads.baddbmm_(grad.mT, last)

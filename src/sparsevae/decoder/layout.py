@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-__all__ = ["Block", "block_rows", "cut_into_tasks"]
+__all__ = ["Block", "Cut", "block_rows", "cut_into_tasks"]
 
-_CACHE_BYTES = 2_500_000  # of the three activations in use at a time; 1 MiB of L2 and a share of L3
+_CACHE_BYTES = 2_500_000  # of the three activations in use at a time: 1 MiB of L2, the rest from L3
 _MIN_ROWS = 64
-_MIN_TASKS = 16  # enough that threads finish together; the same for 1 to 8 threads, and so are the sums
+_MIN_TASKS = 8  # enough that threads finish together; the same for 1 to 4 threads, and so are the sums
 
 
 class Block(NamedTuple):
@@ -33,6 +33,24 @@ class Block(NamedTuple):
         return self.n_features * self.n_samples
 
 
+class Cut(NamedTuple):
+    """All blocks of a decoder, in tasks of about equal work.
+
+    Attributes
+    ----------
+    tasks : tuple of tuple of Block
+        All samples of a feature lie in one task, so that tasks never write to the same feature.
+    runs : tuple of int
+        Features in each run; the runs follow each other in the order of the features.
+    rows : int
+        Rows of the largest block.
+    """
+
+    tasks: tuple[tuple[Block, ...], ...]
+    runs: tuple[int, ...]
+    rows: int
+
+
 def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
     """Rows (feature × sample pairs) per block for hidden layers of a given width."""
     if not on_cpu:
@@ -40,14 +58,13 @@ def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
     return max(_MIN_ROWS, _CACHE_BYTES // (3 * width * itemsize))
 
 
-def cut_into_tasks(
-    sizes: Sequence[int], n_samples: int, rows: int, n_threads: int
-) -> tuple[list[list[Block]], list[int]]:
-    """Cut groups of features into tasks of about equal work; each task owns its features.
+@functools.lru_cache(maxsize=32)
+def cut_into_tasks(sizes: tuple[int, ...], n_samples: int, rows: int, n_threads: int) -> Cut:
+    """Cut groups of features into tasks.
 
     Parameters
     ----------
-    sizes : sequence of int
+    sizes : tuple of int
         Features in each group. A block never spans two groups.
     n_samples : int
     rows : int
@@ -56,14 +73,11 @@ def cut_into_tasks(
 
     Returns
     -------
-    tasks : list of list of Block
-        All samples of a feature lie in one task, so that tasks never write to the same feature.
-    runs : list of int
-        Features in each run; the runs follow each other in the order of the features.
+    Cut
     """
     sample_runs = _cut(0, n_samples, -(-n_samples // rows))
     features_per_block = max(1, round(rows / max(1, n_samples)))
-    tasks: list[list[Block]] = []
+    tasks: list[tuple[Block, ...]] = []
     runs: list[int] = []
     for first, last in _cut(0, sum(sizes), max(_MIN_TASKS, 2 * n_threads)):
         blocks: list[Block] = []
@@ -72,8 +86,9 @@ def cut_into_tasks(
             for start, stop in _cut(low, high, round((high - low) / features_per_block)):
                 blocks += [Block(group, len(runs), stop - start, *samples) for samples in sample_runs]
                 runs.append(stop - start)
-        tasks.append(blocks)
-    return tasks, runs
+        tasks.append(tuple(blocks))
+    largest = max((block.n_rows for blocks in tasks for block in blocks), default=0)
+    return Cut(tuple(tasks), tuple(runs), largest)
 
 
 def _cut(low: int, high: int, parts: int) -> list[tuple[int, int]]:

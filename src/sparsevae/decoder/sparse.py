@@ -53,24 +53,23 @@ def decode_sparse(
     its gradient exceeds the penalty; to test for that, decode with ``zero_gradients=True``.
     """
     check_decoder_inputs(mask, z, weights)
-    if weights.first is None:
+    first = weights.first
+    if first is None:
         return decode_dense(mask * (mask.detach() != 0), z, weights)
     plan = plan_mask(mask) if plan is None else plan
     parts = [
-        _decode_general(mask, z, weights, plan, precision),
-        _decode_anchors(mask, z, weights, plan, precision),
+        _decode_general(mask, z, first, weights, plan, precision),
+        _decode_anchors(mask, z, first, weights, plan, precision),
         _decode_empty(z, weights, plan),
     ]
     order = torch.cat([plan.general, plan.anchors, plan.empty])
-    by_feature = torch.cat(parts).index_select(0, torch.argsort(order))  # feature × sample
-    return (by_feature.mT + weights.intercept).contiguous()
+    return torch.cat(parts, dim=1).index_select(1, torch.argsort(order)) + weights.intercept
 
 
 def _decode_general(
-    mask: Tensor, z: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+    mask: Tensor, z: Tensor, first: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
 ) -> Tensor:
-    assert weights.first is not None
-    rows, first = mask.index_select(0, plan.general), weights.first
+    rows = mask.index_select(0, plan.general)
     if plan.active is not None:
         rows, z, first = (tensor.index_select(1, plan.active) for tensor in (rows, z, first))
         rows = rows * (rows.detach() != 0)
@@ -86,29 +85,27 @@ def _decode_general(
 
 
 def _decode_anchors(
-    mask: Tensor, z: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+    mask: Tensor, z: Tensor, first: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
 ) -> Tensor:
-    assert weights.first is not None
     w = mask[plan.anchors, plan.anchor_factors]
     heads = weights.heads.index_select(0, plan.anchors)
-    units = torch.relu(torch.stack([weights.first.mT, -weights.first.mT]))  # sign × factor × hidden
+    units = torch.relu(torch.stack([first.mT, -first.mT]))  # sign × factor × hidden
     if not weights.hidden:
         slopes = (units[:, plan.anchor_factors] * heads).sum(-1)  # sign × anchor
-        s = w.unsqueeze(1) * z.mT[plan.anchor_factors]  # anchor × sample
-        return torch.relu(s) * slopes[0].unsqueeze(1) + torch.relu(-s) * slopes[1].unsqueeze(1)
+        s = w * z.index_select(1, plan.anchor_factors)  # sample × anchor
+        return torch.relu(s) * slopes[0] + torch.relu(-s) * slopes[1]
 
     # A masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊, and the
     # bias is the weight of a fifth input that is always one.
     (weight, bias), *hidden = weights.hidden
     up, down = units @ weight.mT  # factor × hidden
-    first = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5
+    second = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5
     w_up, w_down, z_up, z_down = torch.relu(w), torch.relu(-w), torch.relu(z.mT), torch.relu(-z.mT)
     rows = torch.stack([w_up, w_up, w_down, w_down, torch.ones_like(w)], dim=-1)  # anchor × 5
     inputs = torch.stack([z_up, z_down, z_up, z_down, torch.ones_like(z_up)], dim=1)  # factor × 5 × sample
-    return decode_groups(rows, inputs, first, hidden, heads, sizes=plan.anchor_counts, precision=precision)
+    return decode_groups(rows, inputs, second, hidden, heads, sizes=plan.anchor_counts, precision=precision)
 
 
 def _decode_empty(z: Tensor, weights: DecoderWeights, plan: MaskPlan) -> Tensor:
-    assert weights.first is not None
-    h = relu_layers(z.new_zeros(1, weights.first.shape[1]), weights)  # one row: the network's output at zero
-    return (weights.heads.index_select(0, plan.empty) @ h.mT).expand(-1, z.shape[0])
+    h = relu_layers(z.new_zeros(1, z.shape[1]), weights)  # one row: the network's output at zero
+    return (h @ weights.heads.index_select(0, plan.empty).mT).expand(z.shape[0], -1)
