@@ -10,6 +10,7 @@ __all__ = ["Block", "Cut", "block_rows", "cut_into_tasks"]
 
 _CACHE_BYTES = 2_500_000  # of the three activations in use at a time: 1 MiB of L2, the rest from L3
 _MIN_ROWS = 64
+_ROWS_PER_TASK = 512  # fewer are not worth handing to another thread
 _MIN_TASKS = 8  # enough that threads finish together; the same for 1 to 4 threads, and so are the sums
 
 
@@ -79,7 +80,8 @@ def cut_into_tasks(sizes: tuple[int, ...], n_samples: int, rows: int, n_threads:
     features_per_block = max(1, round(rows / max(1, n_samples)))
     tasks: list[tuple[Block, ...]] = []
     runs: list[int] = []
-    for first, last in _cut(0, sum(sizes), max(_MIN_TASKS, 2 * n_threads)):
+    n_tasks = min(max(_MIN_TASKS, 2 * n_threads), sum(sizes) * n_samples // min(rows, _ROWS_PER_TASK))
+    for first, last in _cut(0, sum(sizes), n_tasks):
         blocks: list[Block] = []
         for group, (low, high) in enumerate(pairwise(accumulate(sizes, initial=0))):
             low, high = max(low, first), min(high, last)

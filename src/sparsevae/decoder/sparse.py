@@ -57,11 +57,13 @@ def decode_sparse(
     if first is None:
         return decode_dense(mask * (mask.detach() != 0), z, weights)
     plan = plan_mask(mask) if plan is None else plan
-    parts = [
-        _decode_general(mask, z, first, weights, plan, precision),
-        _decode_anchors(mask, z, first, weights, plan, precision),
-        _decode_empty(z, weights, plan),
-    ]
+    parts = []  # sample × feature
+    if len(plan.general):
+        parts.append(_decode_general(mask, z, first, weights, plan, precision))
+    if len(plan.anchors):
+        parts.append(_decode_anchors(mask, z, first, weights, plan, precision))
+    if len(plan.empty) or not parts:
+        parts.append(_decode_empty(z, weights, plan))
     order = torch.cat([plan.general, plan.anchors, plan.empty])
     return torch.cat(parts, dim=1).index_select(1, torch.argsort(order)) + weights.intercept
 

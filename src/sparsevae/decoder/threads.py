@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -52,35 +52,29 @@ def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], dev
     """Call ``work`` in each decoder thread, with an iterator over tasks not yet taken.
 
     Tasks are handed out as threads become free, so a slow core takes fewer. Which thread takes which task is
-    not determined: a task must write to places that no other task writes to.
+    not determined: a task must write to places that no other task writes to. Call it where gradients are not
+    recorded.
     """
     n_threads = min(n_decoder_threads() if device.type == "cpu" else 1, len(tasks))
+    if n_threads <= 1:
+        with torch.autocast(device.type, enabled=False) if _autocasts(device) else nullcontext():
+            work(iter(tasks))
+        return
     queue = deque(tasks)
     inference = torch.is_inference_mode_enabled()
-
-    def thread() -> None:
-        # Grad, inference and autocast modes are per thread: set here what the caller's thread has.
-        with (
-            torch.inference_mode(inference),
-            torch.no_grad(),
-            torch.autocast(device.type, enabled=False, cache_enabled=False),
-        ):
-            work(_drain(queue))
-
-    if n_threads <= 1:
-        thread()
-        return
     executor = _executor(n_threads)
     # Whether torch keeps its number of threads per thread or per process depends on its version: each thread
     # sets it for itself, and the caller sets it back for all.
     before = torch.get_num_threads()
 
-    def single_thread() -> None:
+    def thread() -> None:
         torch.set_num_threads(1)
-        thread()
+        # Grad and inference modes are per thread: set here what the caller's thread has.
+        with torch.inference_mode(inference), torch.no_grad():
+            work(_drain(queue))
 
     try:
-        for future in [executor.submit(single_thread) for _ in range(n_threads)]:
+        for future in [executor.submit(thread) for _ in range(n_threads)]:
             future.result()
     finally:
         torch.set_num_threads(before)
@@ -97,6 +91,10 @@ def _executor(size: int) -> ThreadPoolExecutor:
         if _state is None or _state[0] != os.getpid() or _state[1] < size:
             _state = (os.getpid(), size, ThreadPoolExecutor(size, thread_name_prefix="sparsevae-decoder"))
         return _state[2]
+
+
+def _autocasts(device: torch.device) -> bool:
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def _drain(queue: deque[Task]) -> Iterator[Task]:
