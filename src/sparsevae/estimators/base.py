@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,7 @@ from sparsevae.validation import (
 
 __all__ = ["FactorEstimator", "FitData"]
 
-_DRAWS = 16  # fixed draws of the factors behind score_samples
+_DRAWS = 8  # fixed draws of the factors behind score_samples
 _CELLS_AT_ONCE = 1 << 20  # of the table in one pass through the network, rows in blocks of one size
 _ROWS_AT_ONCE = 512
 
@@ -179,7 +180,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        Z = self._map_rows(X, lambda x: self.module_.encode(x)[0])
+        Z = self._map_rows(X, lambda module, x: module.encode(x)[0])
         if self.module_.observation.count_columns.all():
             Z[row_totals(X) == 0] = 0.0
         return Z.astype(X.dtype, copy=False)
@@ -230,10 +231,9 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        module = self.module_
-        half = torch.randn(_DRAWS // 2, module.n_noise, generator=torch.Generator().manual_seed(0))
-        draws = torch.cat([half, -half])  # antithetic: the linear part of the integrand is exact
-        return self._map_rows(X, lambda x: module.bound(x, draws)) + float(module.observation.log_jacobian())
+        draws = _fixed_draws(self.module_.n_noise)
+        values = self._map_rows(X, lambda module, x: module.bound(x, draws)).astype(np.float64)
+        return values + float(self.module_.observation.log_jacobian())
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Draw rows from the fitted model.
@@ -320,10 +320,22 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 observation.likelihood.mean(output, **observation.average_rows(len(z)))
             )
 
-    def _map_rows(self, X: Any, function: Callable[[Tensor], Tensor]) -> np.ndarray:
-        table = Table(X, self.module_.observation)
+    def _map_rows(self, X: Any, function: Callable[[FactorModule, Tensor], Tensor]) -> np.ndarray:
+        """A function of module and rows, for all rows of a table, the same for a row wherever it stands.
+
+        Matrix products round by the shape of the matrix and by the place of a row in it. Blocks of one size
+        take care of the first; float64, rounded to float32 at the end, of the second.
+        """
+        module = copy.deepcopy(self.module_).double()
+        for part in module.modules():
+            if hasattr(part, "precision"):
+                part.precision = "float32"  # no rounding to bfloat16 on the way
+        table = Table(X, module.observation)
         with torch.inference_mode():
-            return _in_blocks(lambda rows: function(table.rows(rows)), X.shape[0], self._block_size()).numpy()
+            values = _in_blocks(
+                lambda rows: function(module, table.rows(rows)), X.shape[0], self._block_size()
+            )
+        return values.float().numpy()
 
     def _block_size(self) -> int:
         return int(np.clip(_CELLS_AT_ONCE // self.module_.n_features, 16, _ROWS_AT_ONCE))
@@ -336,12 +348,19 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
-def _in_blocks(function: Callable[[Tensor], Tensor], n_rows: int, size: int) -> Tensor:
-    """Apply a function of row positions to blocks of one size and join the results.
+def _fixed_draws(n_noise: int) -> Tensor:
+    """Standard normal draws in pairs of opposite sign, with second moments of one.
 
-    The last block is filled up with its last row: matrix products of another shape round differently, and a
-    row is to get the same value whichever rows stand beside it.
+    The parts of an integrand that are linear, or quadratic in one factor, are then exact.
     """
+    generator = torch.Generator().manual_seed(0)
+    half = torch.randn(_DRAWS // 2, n_noise, generator=generator, dtype=torch.float64)
+    half = half / half.square().mean(0).sqrt()
+    return torch.cat([half, -half])
+
+
+def _in_blocks(function: Callable[[Tensor], Tensor], n_rows: int, size: int) -> Tensor:
+    """Apply a function of row positions to blocks of one size, the last filled up with its last row."""
     results = []
     for rows in torch.arange(n_rows).split(size):
         full = torch.cat([rows, rows[-1:].expand(size - len(rows))])
