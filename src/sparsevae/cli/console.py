@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import typer
 
-from sparsevae.exceptions import SparseVAEError
+from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
 
 __all__ = ["collect_warnings", "is_watched", "one_sentence_errors", "print_json", "say", "to_json"]
 
@@ -29,14 +29,14 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def print_json(content: Any) -> None:
+def print_json(content: Any, *, compact: bool = False) -> None:
     """Print a result for machines."""
-    print(to_json(content))
+    print(to_json(content, compact=compact))
 
 
-def to_json(content: Any) -> str:
-    """JSON that a person can read too; arrays become lists, paths text."""
-    return json.dumps(content, indent=2, default=_plain, allow_nan=False)
+def to_json(content: Any, *, compact: bool = False) -> str:
+    """JSON that a person can read too, unless it is to be compact; arrays become lists, paths text."""
+    return json.dumps(content, indent=None if compact else 2, default=_plain, allow_nan=False)
 
 
 def is_watched() -> bool:
@@ -70,14 +70,14 @@ def one_sentence_errors(command: Command) -> Command:
 
 @contextmanager
 def collect_warnings() -> Iterator[list[str]]:
-    """Collect warnings as sentences and say each of them once, at the end."""
+    """Collect the package's warnings as sentences and say each of them once, at the end."""
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield messages
     for warning in caught:
-        if not issubclass(warning.category, UserWarning):
-            continue  # deprecations of other libraries are not the user's business
+        if not issubclass(warning.category, DataWarning | ConvergenceWarning):
+            continue  # what other libraries have to say is not the user's business
         message = " ".join(str(warning.message).split())
         if message not in messages:
             messages.append(message)

@@ -146,7 +146,7 @@ def _settle_likelihood(parameters: dict[str, Any], data: TableFile) -> str:
     if parameters.get("likelihood", "auto") != "auto":
         return f"The likelihood is {parameters['likelihood']}, as asked."
     parameters["likelihood"], reason = choose_likelihood(data.X)
-    sentence = f"The likelihood is {parameters['likelihood']}, because of {reason}."
+    sentence = f"The likelihood is {parameters['likelihood']}, because {reason}."
     say(f"  {sentence} (--likelihood NAME for another.)")
     return sentence
 
@@ -179,7 +179,8 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
         )
         for k, name in zip(model.active_factors_, model.loadings().columns, strict=True):
             print(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {_strongest(model, name)}")
-        print("  (* an anchor: a feature of this factor alone)")
+        if any(model.anchor_features().values()):
+            print("  (* an anchor: a feature of this factor alone)")
     else:
         why = next(iter(model.dropped_factors_.values()), "every column of the mask is empty")
         print(f"No factor found in {data.shape[0]} samples of {data.shape[1]} features: {why}.")

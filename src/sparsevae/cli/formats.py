@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class ReadOptions:
     id_column : str, optional
         Column with the names of the samples; "none" for no such column.
     drop : tuple of str
-        Columns to leave out.
+        Columns to leave out; an entry may name several, with commas between them.
     strict : bool
         Whether a column to leave out must be there.
     transpose : bool
@@ -69,6 +70,11 @@ class ReadOptions:
     transpose: bool = False
     layer: str | None = None
     feature_names: Path | None = None
+
+    def columns_to_drop(self, names: Collection[str]) -> list[str]:
+        """Columns to leave out of a table with these names; a name with commas in it is a name."""
+        entries = ([entry] if entry in names else entry.split(",") for entry in self.drop)
+        return [name.strip() for entry in entries for name in entry]
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def read_npy(path: Path, options: ReadOptions) -> RawTable:
 def read_npz(path: Path, options: ReadOptions) -> RawTable:
     """A sparse matrix of `scipy.sparse.save_npz`, or arrays ``X`` and ``feature_names`` of `numpy.savez`."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             entries = set(archive.files)
             if "indptr" in entries:
                 return RawTable(sparse.load_npz(path))
@@ -215,12 +221,12 @@ def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.
     if text:
         column = frame.iloc[:, text[0]]
         words = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-        row = int(np.flatnonzero(words.to_numpy())[0])
+        row = int(np.argmax(words.to_numpy()))
         labels = [str(j + 1) if names is None else f"'{names[j]}'" for j in text]
         shown = ", ".join(labels[:5]) + (f" and {len(text) - 5} more" if len(text) > 5 else "")
         remedy = "" if names is None else f" ({' '.join(f'--drop {label}' for label in labels[:5])})"
         raise DataError(
-            f"Expected numbers in every column of {path}; got text in column {shown}, for example "
+            f"Expected numbers in every column of {path}; got something else in column {shown}, for example "
             f"'{column.iloc[row]}' in row {row + 1}. Leave it out{remedy}, or encode it as numbers."
         )
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -41,10 +41,10 @@ def choose_likelihood(X: Any) -> tuple[str, str]:
     if n_zeros < _MANY_ZEROS * n_cells:
         return (
             "gaussian",
-            f"whole numbers with few zeros ({n_zeros / n_cells:.0%}), as scores and ratings are",
+            f"the values are whole numbers with few zeros ({n_zeros / n_cells:.0%}), as scores are",
         )
     ratio = _variance_ratio(X)
-    zeros = f"whole numbers with many zeros ({n_zeros / n_cells:.0%})"
+    zeros = f"the values are whole numbers with many zeros ({n_zeros / n_cells:.0%})"
     if ratio > _OVERDISPERSED:
         return (
             "negative_binomial",

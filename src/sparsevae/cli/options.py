@@ -25,7 +25,8 @@ TableArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 DropOption = Annotated[
-    list[str] | None, typer.Option("--drop", metavar="NAME", help="Leave out this column; may be repeated.")
+    list[str] | None,
+    typer.Option("--drop", metavar="NAMES", help="Leave out this column, or several: a,b,c."),
 ]
 IdColumnOption = Annotated[
     str | None,

@@ -62,7 +62,7 @@ class TableFile:
         """The table as `fit` takes it: a data frame where there are names, which keeps them."""
         if self.feature_names is None or sparse.issparse(self.X):
             return self.X
-        return pd.DataFrame(self.X, columns=list(self.feature_names), copy=False)
+        return pd.DataFrame(self.X, columns=self.feature_names.tolist(), copy=False)
 
     def row_labels(self) -> pd.Index:
         """Names of the samples, or their numbers from 0."""
@@ -91,10 +91,10 @@ def read_table(path: Path, options: ReadOptions) -> TableFile:
     names, samples = _as_text(names), _as_text(samples)
     _check_names(names, path)
     X, names, left_out = _drop(X, names, options, path)
+    _check_shape(X, path)
     if isinstance(X, pd.DataFrame):
         X = formats.to_numbers(X, names, path)
     X = X.tocsr() if sparse.issparse(X) else X
-    _check_shape(X, path)
     _check_cells(X, names, path)
     notes = (*raw.assumptions, *left_out, *_suspicious_columns(X, names))
     return TableFile(X, names, samples, raw.id_name or "sample", notes)
@@ -144,13 +144,15 @@ def _drop(
 ) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
     if not options.drop:
         return X, names, ()
-    absent = [name for name in options.drop if names is None or name not in names]
+    unwanted = options.columns_to_drop([] if names is None else names.tolist())
+    absent = [name for name in unwanted if names is None or name not in names]
     if absent and options.strict:
         raise DataError(f"Expected to leave out {list_names(absent)}; {path} has no such column.")
-    if names is None or len(absent) == len(options.drop):
+    if names is None or len(absent) == len(unwanted):
         return X, names, ()
-    keep = np.flatnonzero(~np.isin(names, options.drop))
-    left_out = (f"Left out as asked: {list_names([name for name in names if name in options.drop])}.",)
+    drop = np.isin(names, unwanted)
+    keep = np.flatnonzero(~drop)
+    left_out = (f"Left out as asked: {list_names(names[drop], 20)}.",)
     return X.iloc[:, keep] if isinstance(X, pd.DataFrame) else X[:, keep], names[keep], left_out
 
 
@@ -189,9 +191,10 @@ def _check_cells(X: Any, names: np.ndarray | None, path: Path) -> None:
     where = f"column {_name(names, column)}, row {row + 1}"
     missing = int(np.isnan(values).sum())
     if missing:
+        empty = f"{missing} {'is' if missing == 1 else 'are'} empty"
         raise DataError(
-            f"Expected a number in every cell of {path}; {missing} are empty or not a number, the first in "
-            f"{where}. Missing values are not supported yet: fill them in, or leave out such rows or columns."
+            f"Expected a number in every cell of {path}; {empty}, the first in {where}. Missing values are "
+            "not supported yet: fill them in, or leave out such rows or columns."
         )
     raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
 

@@ -80,7 +80,7 @@ def transform(
             if output is None
             else {"output": str(output)}
         )
-        print_json({**result, **values})
+        print_json({**result, **values}, compact=True)
     elif output is None:
         write_csv(Z, sys.stdout)
 
@@ -106,9 +106,10 @@ def _check_features(model: SparseVAE, data: TableFile, path: Path) -> None:
     absent = [name for name in expected if name not in set(got)]
     strange = [name for name in got if name not in set(expected)]
     if absent:
-        beside = f", and {list_names(strange)} in addition" if strange else ""
+        beside = f", and {list_names(strange)} {'is' if len(strange) == 1 else 'are'} new" if strange else ""
+        verb = "is" if len(absent) == 1 else "are"
         raise DataError(
-            f"Expected the features of the fit in {path}; {list_names(absent)} not there{beside}."
+            f"Expected the features of the fit in {path}; {list_names(absent)} {verb} missing{beside}."
         )
     if strange:
         remedy = " ".join(f"--drop '{name}'" for name in strange[:3])

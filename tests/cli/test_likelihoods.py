@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sparsevae.cli.likelihoods import choose_likelihood
+
+
+def make(kind, rng):
+    shape = (200, 8)
+    return {
+        "real": lambda: rng.standard_normal(shape),
+        "positive": lambda: rng.uniform(size=shape),
+        "ratings": lambda: rng.integers(1, 6, size=shape).astype(float),
+        "binary": lambda: rng.integers(0, 2, size=shape).astype(float),
+        "poisson": lambda: rng.poisson(0.8, size=shape),
+        "overdispersed": lambda: rng.negative_binomial(0.5, 0.2, size=shape),
+        "zeros": lambda: np.zeros(shape),
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    "kind,likelihood,reason",
+    [
+        ("real", "gaussian", "negative"),
+        ("positive", "gaussian", "fractions"),
+        ("ratings", "gaussian", "few zeros"),
+        ("binary", "bernoulli", "0 or 1"),
+        ("poisson", "poisson", "as Poisson counts do"),
+        ("overdispersed", "negative_binomial", "more than Poisson"),
+        ("zeros", "gaussian", "zero"),
+    ],
+)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_values_decide_and_the_reason_is_given(kind, likelihood, reason, form, rng):
+    chosen, why = choose_likelihood(form(make(kind, rng)))
+    assert chosen == likelihood
+    assert reason in why
