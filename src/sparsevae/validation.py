@@ -32,8 +32,7 @@ _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur i
 def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
     """Refuse what is not a number above zero, or not a whole number of at least one."""
     kind = numbers.Integral if integer else numbers.Real
-    good = isinstance(value, kind) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(value))
-    if not good or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
         what = "a whole number of at least 1" if integer else "a number above 0"
         raise ParameterError(
             f"Expected {name} to be {what}; got {value!r}. Pass {name}={1 if integer else 1.0}."
@@ -42,7 +41,7 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
 
 def check_fraction(name: str, value: Any) -> None:
     """Refuse what is not a number from 0 up to, but not including, 1."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) < 1.0:
         raise ParameterError(
             f"Expected {name} to be a share from 0 up to but not including 1; got {value!r}. Pass "
             f"{name}=0.1, or 0 for none."
@@ -75,7 +74,7 @@ def check_columns_numeric(X: Any) -> None:
         )
 
 
-def check_finite(X: Any, feature_names: Sequence[Any]) -> None:
+def check_finite(X: Any, feature_names: Any) -> None:
     """Refuse NaN and infinity, and say in which columns they are.
 
     Parameters

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from sparsevae.decoder import MaskedDecoder
 from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.likelihoods import Likelihood
@@ -71,7 +72,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self
         """
         self._check_parameters()
-        vars(self).pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
+        self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         X = self._check_table(X, reset=True)
         data = prepare(
             X,
@@ -301,7 +302,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state["fitted"])
+        self.__dict__.update(state["fitted"])
         saved = state["module"]
         observation = Observation.blank(self._likelihood(), self.n_features_in_)
         module = self._module_class(observation, generator=torch.Generator(), **saved["config"])
@@ -328,7 +329,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         module = copy.deepcopy(self.module_).double()
         for part in module.modules():
-            if hasattr(part, "precision"):
+            if isinstance(part, MaskedDecoder):
                 part.precision = "float32"  # no rounding to bfloat16 on the way
         table = Table(X, module.observation)
         with torch.inference_mode():

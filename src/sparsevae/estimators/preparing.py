@@ -65,7 +65,7 @@ def prepare(
     X: Any,
     likelihood: Likelihood,
     *,
-    feature_names: Sequence[Any],
+    feature_names: Any,
     validation_fraction: float,
     batch_size: int,
     random_state: np.random.RandomState,
@@ -181,7 +181,7 @@ def _observe(
 ) -> Observation:
     blank = Observation.blank(likelihood, X.shape[1])
     real = blank.real_columns
-    units = {
+    units: dict[str, Any] = {
         "likelihood": likelihood,
         "location": np.where(real, mean, 0.0),
         "scale": np.where(real & ~constant, np.sqrt(variance), 1.0),

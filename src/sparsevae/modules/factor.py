@@ -1,7 +1,7 @@
-"""The sparse VAE as a module; with a mask of ones it is the plain VAE, with an identity network the linear model.
+"""The sparse VAE as a module; a mask of ones makes it the plain VAE, an identity network the linear model.
 
-Shapes: x is (n_samples, n_features) or (..., n_samples, n_features); every parameter and every loss term may carry
-leading replicate dimensions ``...``, which are independent models trained side by side.
+Shapes: x is (n_samples, n_features) or (..., n_samples, n_features); every parameter and every loss term may
+carry leading replicate dimensions ``...``, which are independent models trained side by side.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ __all__ = ["FactorModule"]
 _NU = 3.0  # degrees of freedom of the noise prior, appendix "Sparse VAE settings"
 _SHRINKAGE = 0.02  # of the learned factor correlation towards the identity
 _INERTIA = 0.8  # share of the old factor correlation kept at each update
-_HOLD_RATE = 3.0  # η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it
+_HOLD_RATE = (
+    3.0  # η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it
+)
 
 
 class FactorModule(nn.Module):
@@ -59,10 +61,25 @@ class FactorModule(nn.Module):
     gauge : bool
         Whether decoder norms are fixed, see `modules.gauge`.
     keep_rate_ratio : bool
-        Whether the E-step has the factor λ1/λ0 of the Laplace densities; False only to repeat released results.
+        Whether the E-step has the factor λ1/λ0 of the Laplace densities; False only to repeat released
+        results.
     linear_path : bool
         Whether the encoder has a linear path beside its MLP.
     """
+
+    observation: Observation
+    mask: nn.Parameter
+    log_dispersion: nn.Parameter | None
+    noise_variance: Tensor
+    factor_covariance: Tensor
+    inclusion_rate: Tensor
+    used: Tensor
+    frozen: Tensor
+    noise_scale: Tensor
+    real: Tensor
+    _squares: Tensor
+    _moments: Tensor
+    _count: int
 
     def __init__(
         self,
@@ -84,24 +101,31 @@ class FactorModule(nn.Module):
     ) -> None:
         super().__init__()
         n_features = observation.n_features
-        self.config: dict[str, Any] = dict(
-            n_factors=n_factors,
-            hidden_sizes=tuple(hidden_sizes),
-            learned_mask=learned_mask,
-            covariance=covariance,
-            inclusion_prior=(1.0, float(n_features)) if inclusion_prior is None else tuple(inclusion_prior),
-            beta=beta,
-            gauge=gauge,
-            keep_rate_ratio=keep_rate_ratio,
-            linear_path=linear_path,
-            precision=precision,
-        )
+        self.config: dict[str, Any] = {
+            "n_factors": n_factors,
+            "hidden_sizes": tuple(hidden_sizes),
+            "learned_mask": learned_mask,
+            "covariance": covariance,
+            "inclusion_prior": (1.0, float(n_features))
+            if inclusion_prior is None
+            else tuple(inclusion_prior),
+            "beta": beta,
+            "gauge": gauge,
+            "keep_rate_ratio": keep_rate_ratio,
+            "linear_path": linear_path,
+            "precision": precision,
+        }
         self.observation = observation
         self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
         self.n_noise = n_factors
         shape = self.replicates
         self.encoder = Encoder(
-            n_features, n_factors, hidden_sizes, replicates=shape, generator=generator, linear_path=linear_path
+            n_features,
+            n_factors,
+            hidden_sizes,
+            replicates=shape,
+            generator=generator,
+            linear_path=linear_path,
         )
         self.decoder = MaskedDecoder(
             n_features, n_factors, hidden_sizes, replicates=shape, generator=generator, precision=precision
@@ -119,17 +143,19 @@ class FactorModule(nn.Module):
         self.register_buffer("inclusion_rate", torch.full((*shape, n_factors), 0.5))
         self.register_buffer("used", torch.ones(*shape, n_factors, dtype=torch.bool))
         self.register_buffer("frozen", torch.zeros(n_features, n_factors, dtype=torch.bool))
-        self.register_buffer("noise_scale", torch.full((n_features,), 0.05) if noise_scale is None else noise_scale)
+        self.register_buffer(
+            "noise_scale", torch.full((n_features,), 0.05) if noise_scale is None else noise_scale
+        )
         self.register_buffer("real", torch.as_tensor(observation.real_columns))
         self.spike_rate: float | Tensor = 1.0
         self.slab_rate: float | Tensor = 1.0
         self.zero_gradients = True
         self._reset_statistics()
 
-    # -- the model ---------------------------------------------------------------------------------------------
+    # -- the model ------------------------------------------------------------------------------------------
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of q(z | x) for rows in model units; factors not in use get the prior's 0 and 0."""
+        """Mean and log variance of q(z | x) for rows in model units; 0 and 0 for factors not in use."""
         mean, log_variance = self.encoder(self.observation.encoder_input(x))
         active = self.active().unsqueeze(-2)
         return mean * active, log_variance * active
@@ -157,7 +183,7 @@ class FactorModule(nn.Module):
         return torch.where(self.real, self.noise_variance, self.log_dispersion.exp())
 
     def log_likelihood(self, x: Tensor, output: Tensor) -> Tensor:
-        """log p(x | z) per row in model units: shape (..., n_samples)."""
+        """Log p(x | z) per row in model units: shape (..., n_samples)."""
         return self.observation.likelihood.log_prob(
             x, output, dispersion=self.dispersion(), size=self.observation.size(x)
         )
@@ -171,8 +197,8 @@ class FactorModule(nn.Module):
     def log_weight(self, x: Tensor, noise: Tensor) -> Tensor:
         r"""Log importance weight :math:`\log p(x \mid z) + \log p(z) - \log q(z \mid x)` of one draw per row.
 
-        Its mean over draws is the ELBO; the log of the mean weight is a tighter bound, which does not punish a model
-        for posteriors that a diagonal Gaussian fits badly.
+        Its mean over draws is the ELBO; the log of the mean weight is a tighter bound, which does not punish
+        a model for posteriors that a diagonal Gaussian fits badly.
         """
         mean, log_variance = self.encode(x)
         z = mean + torch.exp(0.5 * log_variance) * noise
@@ -230,7 +256,7 @@ class FactorModule(nn.Module):
 
     @torch.no_grad()
     def penalties(self, n_samples: int) -> dict[str, Tensor]:
-        """Minus the log priors over n_samples. The mask's acts through `proximal_weight`, not through a gradient."""
+        """Minus the log priors over n_samples; the mask's acts through `proximal_weight`, not a gradient."""
         zero = self.noise_variance.new_zeros(self.replicates)
         noise = zero
         if self.real.any():
@@ -242,7 +268,7 @@ class FactorModule(nn.Module):
             mask = mask - log_inclusion_prior(self.inclusion_rate, *self.config["inclusion_prior"])
         return {"mask_penalty": mask / n_samples, "noise_penalty": noise / n_samples, "weight_penalty": zero}
 
-    # -- closed-form updates -----------------------------------------------------------------------------------
+    # -- closed-form updates --------------------------------------------------------------------------------
 
     @torch.no_grad()
     def inclusion(self) -> Tensor:
@@ -258,7 +284,9 @@ class FactorModule(nn.Module):
         """η in closed form from E[γ]."""
         ratio = torch.as_tensor(self.spike_rate / self.slab_rate)
         if bool((ratio >= _HOLD_RATE).all()):
-            self.inclusion_rate.copy_(update_inclusion_rate(self.inclusion(), *self.config["inclusion_prior"]))
+            self.inclusion_rate.copy_(
+                update_inclusion_rate(self.inclusion(), *self.config["inclusion_prior"])
+            )
 
     @torch.no_grad()
     def proximal_weight(self, n_samples: int) -> Tensor:
@@ -291,13 +319,13 @@ class FactorModule(nn.Module):
         covariance = torch.where(both, covariance, identity)
         covariance.diagonal(dim1=-2, dim2=-1).fill_(1.0)
         self.factor_covariance.copy_(torch.where(covariance.isfinite(), covariance, identity))
-        # Half of the step at a time: the network follows the scale, and an overshoot would make it oscillate.
+        # Half of the step at a time: the network follows, and an overshoot would make it oscillate.
         step = torch.where(active & scale.isfinite(), scale.clamp(0.5, 2.0), torch.ones_like(scale)).sqrt()
         self.scale_factors_(step)
 
     @torch.no_grad()
     def scale_factors_(self, scale: Tensor) -> None:
-        """Divide factor k by ``scale[k]`` and multiply column k of the mask by it: the same model, other units.
+        """Divide factor k by ``scale[k]``, multiply column k of the mask by it: the same model, other units.
 
         Fixed rows (known anchors) keep their entries; their heads follow.
         """
@@ -313,6 +341,5 @@ class FactorModule(nn.Module):
             self._count += x.shape[-2]
 
     def _reset_statistics(self) -> None:
-        self._squares: Tensor | float = 0.0
-        self._moments: Tensor | float = 0.0
+        self._squares = self._moments = torch.zeros(())
         self._count = 0
