@@ -308,7 +308,7 @@ class FactorModule(nn.Module):
         self._reset_statistics()
 
     def _update_covariance(self, moments: Tensor) -> None:
-        r"""Parameter-expanded step: E[zz'] has its diagonal absorbed into mask and encoder, the rest is Σ_z."""
+        """Parameter-expanded step: mask and encoder take the diagonal of E[zz'], the rest is Σ_z."""
         active = self.active().bool()
         scale = moments.diagonal(dim1=-2, dim2=-1).clamp_min(1e-8).sqrt()
         both = active.unsqueeze(-1) & active.unsqueeze(-2)

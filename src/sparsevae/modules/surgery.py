@@ -32,7 +32,7 @@ def select(module: FactorModule, index: int | list[int], **overrides: Any) -> Fa
         replicates=replicates,
         generator=torch.Generator().manual_seed(0),
         **{**module.config, **overrides},
-    ).to(module.mask.device)
+    ).to(module.mask)
     source = module.state_dict()
     chosen = {}
     for name in copy.state_dict():
@@ -55,7 +55,7 @@ def stack(modules: list[FactorModule]) -> FactorModule:
         replicates=(len(modules),),
         generator=torch.Generator().manual_seed(0),
         **first.config,
-    ).to(first.mask.device)
+    ).to(first.mask)
     states = [module.state_dict() for module in modules]
     joined.load_state_dict(
         {n: torch.stack([s[n] for s in states]) if is_replicated(n) else states[0][n] for n in states[0]}
@@ -113,8 +113,8 @@ def permute_factors_(module: FactorModule, order: Tensor, sign: Tensor) -> None:
     sign : Tensor of shape (n_factors,)
         +1 or -1 for each new factor.
     """
-    signed = torch.zeros(module.n_factors, module.n_factors, device=sign.device)
-    signed[torch.arange(module.n_factors), order] = sign
+    order, sign = order.to(module.mask.device), sign.to(module.mask)
+    signed = torch.diag(sign)[:, order.argsort()]
     module.encoder.transform_factors_(signed)
     module.mask.copy_(module.mask[:, order])
     if module.decoder.first is not None:

@@ -1,0 +1,167 @@
+"""Refusals say what was expected, what came and what to do; measurements do not depend on how a table is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.validation import (
+    check_choice,
+    check_columns_numeric,
+    check_finite,
+    check_fraction,
+    check_positive,
+    check_support,
+    column_moments,
+    constant_columns,
+    row_totals,
+    shown,
+)
+
+NAMES = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("value", [1, 3.5, np.float32(2), np.int64(7)])
+def test_positive_numbers_pass(value):
+    check_positive("x", value)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "3", None, True])
+def test_what_is_not_a_positive_number_is_refused_by_name(value):
+    with pytest.raises(ParameterError, match=r"Expected learning_rate to be a number above 0; got"):
+        check_positive("learning_rate", value)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, 2.0, "3", None, True])
+def test_what_is_not_a_whole_number_is_refused_by_name(value):
+    with pytest.raises(ParameterError, match=r"Expected n_init to be a whole number of at least 1; got"):
+        check_positive("n_init", value, integer=True)
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, np.nan, "half", False])
+def test_shares_end_before_one(value):
+    check_fraction("validation_fraction", 0)
+    check_fraction("validation_fraction", 0.99)
+    with pytest.raises(ParameterError, match="validation_fraction to be a share from 0 up to"):
+        check_fraction("validation_fraction", value)
+
+
+@pytest.mark.parametrize("value", ["papre", 3, None, ["paper"]])
+def test_a_choice_lists_the_words_it_knows(value):
+    with pytest.raises(ParameterError, match="one of 'default', 'paper'; got"):
+        check_choice("recipe", value, ("default", "paper"))
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_columns_of_text_are_named(library):
+    frame = library.DataFrame({"age": [1, 2], "city": ["Paris", "Rome"], "name": ["x", "y"]})
+    with pytest.raises(DataError, match=r"'city', 'name'. Drop these columns"):
+        check_columns_numeric(frame)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_columns_of_numbers_of_any_type_pass(library):
+    check_columns_numeric(library.DataFrame({"i": [1, 2], "f": [0.5, 1.5], "b": [True, False]}))
+
+
+def test_dates_and_categories_are_not_numbers():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+    frame["kind"] = pd.Categorical([1, 2])
+    frame["span"] = pd.interval_range(0, 2)
+    with pytest.raises(DataError, match="'day', 'kind', 'span'"):
+        check_columns_numeric(frame)
+
+
+def test_numbers_in_a_column_of_objects_are_numbers():
+    check_columns_numeric(pd.DataFrame({"x": pd.Series([1, 2.5], dtype=object)}))
+
+
+def test_tables_without_columns_are_left_to_scikit_learn():
+    check_columns_numeric(np.array([["a", "b"]]))
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_missing_values_are_counted_and_placed(store):
+    X = np.zeros((4, 3))
+    X[1, 2] = X[3, 0] = np.nan
+    with pytest.raises(
+        DataError, match=r"NaN in 2 cells, columns 'a', 'c'. Missing values are not supported yet"
+    ):
+        check_finite(store(X), NAMES)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_infinity_is_placed(store):
+    X = np.zeros((4, 3))
+    X[2, 1] = -np.inf
+    with pytest.raises(DataError, match=r"infinity \(inf\) in 1 cells, columns 'b'"):
+        check_finite(store(X), NAMES)
+    check_finite(store(np.ones((4, 3))), NAMES)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "support, value, message",
+    [
+        ("count", -1.0, "Negative values in data passed to a poisson likelihood; got a minimum of -1"),
+        ("count", 0.5, "whole numbers for a poisson likelihood; got fractions such as 0.5"),
+        ("binary", 2.0, "only 0 and 1 for a poisson likelihood; got 2"),
+        ("binary", -1.0, "Negative values"),
+    ],
+)
+def test_values_that_a_likelihood_cannot_produce_are_shown(store, support, value, message):
+    X = np.eye(3)
+    X[2, 1] = value
+    with pytest.raises(DataError, match=message):
+        check_support(store(X), support, np.arange(3), "poisson")
+    check_support(store(X), support, np.array([0, 2]), "poisson")
+    check_support(store(X), "real", np.arange(3), "gaussian")
+
+
+tables = arrays(
+    np.float64,
+    st.tuples(st.integers(2, 20), st.integers(1, 5)),
+    elements=st.integers(-(10**6), 10**6).map(lambda value: value / 8),
+)
+
+
+@given(tables)
+def test_moments_are_those_of_numpy_for_dense_and_sparse_tables(X):
+    for table in (X, X.astype(np.float32), sparse.csr_array(X), sparse.csr_matrix(X.astype(np.float32))):
+        mean, variance = column_moments(table)
+        assert mean.dtype == variance.dtype == np.float64
+        scale = np.abs(X).max() or 1.0
+        np.testing.assert_allclose(mean / scale, X.mean(0) / scale, atol=1e-12)
+        np.testing.assert_allclose(variance / scale**2, X.var(0) / scale**2, atol=1e-10)
+
+
+@given(tables, st.integers(-30, 30))
+def test_whether_a_column_is_constant_does_not_depend_on_its_unit(X, power):
+    before = constant_columns(*column_moments(X))
+    after = constant_columns(*column_moments(X * 2.0**power))
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9, -3e-7])
+def test_a_column_of_one_value_is_constant_however_it_rounds(value):
+    X = np.full((1000, 1), value)
+    for table in (X, X.astype(np.float32), sparse.csr_array(X)):
+        assert constant_columns(*column_moments(table)).all()
+
+
+def test_row_totals_of_small_integers_do_not_overflow():
+    X = np.full((2, 1000), 100, dtype=np.int8)
+    np.testing.assert_array_equal(row_totals(X), [1e5, 1e5])
+    np.testing.assert_array_equal(row_totals(sparse.csr_array(X)), [1e5, 1e5])
+
+
+def test_long_lists_of_names_are_cut():
+    assert shown(["a", "b"]) == "'a', 'b'"
+    assert shown(list("abcdefg")) == "'a', 'b', 'c', 'd', 'e' and 2 more"
