@@ -72,7 +72,8 @@ def test_log_variances_stay_in_a_range_that_float32_can_hold():
     encoder = make()
     x = 1e6 * torch.ones(1, 4, dtype=torch.float64)
     _, log_variance = encoder(x)
-    assert log_variance.min() >= -12 and log_variance.max() <= 6
+    assert log_variance.min() >= -12
+    assert log_variance.max() <= 6
 
 
 def test_a_permutation_with_signs_permutes_the_posterior_exactly(generator):

@@ -1,4 +1,4 @@
-"""Refusals say what was expected, what came and what to do; measurements do not depend on how a table is stored."""
+"""Refusals say what was expected, what came and what to do; dense and sparse tables measure the same."""
 
 from __future__ import annotations
 

@@ -68,21 +68,21 @@ def _make_noise(n_samples=8, n_factors=3, seed=2):
     return torch.randn(n_samples, n_factors, generator=generator, dtype=torch.float64)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_observation():
     return _make_observation
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_module():
     return _make_module
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_rows():
     return _make_rows
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_noise():
     return _make_noise

@@ -107,7 +107,7 @@ def test_without_real_features_there_is_no_noise_penalty(make_module, likelihood
 
 
 def test_a_plain_vae_has_no_mask_penalty_and_one_pass_for_all_features(make_module, make_rows, make_noise):
-    module, x, noise = make_module(learned_mask=False), make_rows(), make_noise()
+    module, x = make_module(learned_mask=False), make_rows()
     assert module.penalties(50)["mask_penalty"] == 0
     z = make_noise(seed=5)
     assert_close(module.decode(z), decode_by_hand(module, z))
@@ -164,7 +164,7 @@ def test_draws_from_the_prior_have_its_covariance(make_module, generator):
     assert_close(torch.cov(draws.T), module.factor_covariance, atol=0.02, rtol=0)
 
 
-# -- closed-form updates ---------------------------------------------------------------------------------------------
+# -- closed-form updates ------------------------------------------------------------------------------------
 
 
 def test_inclusion_follows_bayes_rule(make_module):
@@ -285,7 +285,7 @@ def test_a_change_of_units_leaves_known_anchors_their_entries(make_module):
     assert_close(module.mask[0].detach(), 2 * before[0])
 
 
-# -- replicates ------------------------------------------------------------------------------------------------------
+# -- replicates ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)

@@ -61,7 +61,7 @@ def test_directions_biases_and_intercepts_are_left_alone(hidden_sizes, generator
 @DEPTHS
 @pytest.mark.parametrize("factor", [0.1, 10.0])
 def test_a_scale_moved_between_mask_and_network_is_put_back_into_the_mask(hidden_sizes, factor, generator):
-    """W c with H/c is the same decoder before the gauge and c times as steep after it: no free lunch for W → 0."""
+    """W c with H/c is the same decoder before the gauge and c times as steep after it."""
     decoder = make_decoder(hidden_sizes, generator)
     fix_gauge_(decoder)
     first = decoder.first.detach().clone()
