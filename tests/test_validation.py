@@ -101,7 +101,7 @@ def test_missing_values_are_counted_and_placed(store):
 def test_infinity_is_placed(store):
     X = np.zeros((4, 3))
     X[2, 1] = -np.inf
-    with pytest.raises(DataError, match=r"infinity \(inf\) in 1 cells, columns 'b'"):
+    with pytest.raises(DataError, match=r"infinity \(inf\) or larger numbers in 1 cells, columns 'b'"):
         check_finite(store(X), NAMES)
     check_finite(store(np.ones((4, 3))), NAMES)
 

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _CELLS_AT_ONCE = 1 << 22  # of a dense table in one look: temporary arrays stay small beside any table
+_LARGEST, _SMALLEST_DEVIATION = 1e37, 1e-37  # what float32 has room for
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 
 
@@ -34,9 +35,8 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
     kind = numbers.Integral if integer else numbers.Real
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
         what = "a whole number of at least 1" if integer else "a number above 0"
-        raise ParameterError(
-            f"Expected {name} to be {what}; got {value!r}. Pass {name}={1 if integer else 1.0}."
-        )
+        example = "10" if integer else "0.5"
+        raise ParameterError(f"Expected {name} to be {what}; got {value!r}. Pass for example {example}.")
 
 
 def check_fraction(name: str, value: Any) -> None:
@@ -75,7 +75,7 @@ def check_columns_numeric(X: Any) -> None:
 
 
 def check_finite(X: Any, feature_names: Any) -> None:
-    """Refuse NaN and infinity, and say in which columns they are.
+    """Refuse NaN, infinity and what is too large for float32, and say in which columns they are.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def check_finite(X: Any, feature_names: Any) -> None:
     bad = np.zeros(X.shape[1], dtype=np.int64)
     n_missing = 0
     if sparse.issparse(X):
-        wrong = ~np.isfinite(X.data)
+        wrong = ~(np.abs(X.data) < _LARGEST)
         np.add.at(bad, X.indices[wrong], 1)
         n_missing = int(np.isnan(X.data).sum())
     else:
         for block in _row_blocks(X):
-            wrong = ~np.isfinite(block)
+            wrong = ~(np.abs(block) < _LARGEST)
             if wrong.any():
                 bad += wrong.sum(axis=0)
                 n_missing += int(np.isnan(block).sum())
@@ -104,8 +104,9 @@ def check_finite(X: Any, feature_names: Any) -> None:
             "with sklearn.impute.SimpleImputer."
         )
     raise DataError(
-        f"Expected finite numbers; got infinity (inf) in {int(bad.sum())} cells, columns {where}. Look for a "
-        "division by zero or the logarithm of zero, and replace these cells."
+        f"Expected numbers of a size below {_LARGEST:g}; got infinity (inf) or larger numbers in "
+        f"{int(bad.sum())} cells, columns {where}. Look for a division by zero or the logarithm of zero, and "
+        "replace these cells, or change the unit of these columns."
     )
 
 
@@ -158,8 +159,8 @@ def column_moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def constant_columns(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Which columns do not vary, up to the rounding of their own size; the same in any unit."""
-    return variance <= 1e-12 * mean**2
+    """Which columns vary by less than a millionth of their mean; float32 hardly sees it."""
+    return variance <= np.maximum(1e-12 * mean**2, _SMALLEST_DEVIATION**2)
 
 
 def row_totals(X: Any) -> np.ndarray:

@@ -13,24 +13,22 @@ from sparsevae.training import ProximalAdam
 
 
 class Quadratic(nn.Module):
-    r"""½‖W − T‖² + ½‖u‖² with penalty λ‖W‖₁, whose solution is the soft-thresholded T; the noise is the batches'."""
+    r"""½‖W − T‖² + ½‖u‖² with penalty λ‖W‖₁, with the soft-thresholded T as solution."""
 
     config = {"gauge": False}  # noqa: RUF012
     decoder = None
 
-    def __init__(self, target, rate, *, noise=0.0):
+    def __init__(self, target, rate):
         super().__init__()
-        self.target, self.rate, self.noise = target, rate, noise
+        self.target, self.rate = target, rate
         self.replicates = tuple(target.shape[:-2])
         self.mask = nn.Parameter(target + 0.5)
         self.network = nn.Parameter(torch.ones(*self.replicates, 4))
         self.register_buffer("frozen", torch.zeros(target.shape[-2:], dtype=torch.bool))
         self.zero_gradients = True
-        self.generator = torch.Generator().manual_seed(0)
 
     def objective(self):
-        noise = self.noise * torch.randn(self.mask.shape, generator=self.generator)
-        loss = 0.5 * (self.mask - self.target - noise).square().sum((-2, -1))
+        loss = 0.5 * (self.mask - self.target).square().sum((-2, -1))
         return (loss + 0.5 * self.network.square().sum(-1)).sum()
 
     def proximal_weight(self, n_samples):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -46,6 +48,6 @@ def test_only_the_last_rung_counts_patience_and_only_the_polish_is_full_batch():
 def test_rungs_are_geometric_and_rates_may_differ_between_features():
     spike = torch.tensor([[8.0], [80.0]])
     phases = ladder(90, 3e-3, spike_rates=(spike, spike), slab_rates=(spike, 1.0), n_polish=0)
-    ratios = torch.stack([b.slab_rate / a.slab_rate for a, b in zip(phases[:-1], phases[1:], strict=True)])
+    ratios = torch.stack([b.slab_rate / a.slab_rate for a, b in pairwise(phases)])
     torch.testing.assert_close(ratios, ratios[:1].expand_as(ratios))
     torch.testing.assert_close(phases[-1].slab_rate, torch.ones(2, 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from sparsevae.decoder import MaskedDecoder
+from sparsevae.estimators.evaluating import block_size, fixed_draws, in_blocks, map_rows
 from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.likelihoods import Likelihood
 from sparsevae.modules import FactorModule, Observation
 from sparsevae.persistence import load_estimator, save_estimator
-from sparsevae.training import Table
 from sparsevae.validation import (
     check_columns_numeric,
     check_finite,
@@ -34,9 +32,14 @@ from sparsevae.validation import (
 
 __all__ = ["FactorEstimator", "FitData"]
 
-_DRAWS = 8  # fixed draws of the factors behind score_samples
-_CELLS_AT_ONCE = 1 << 20  # of the table in one pass through the network, rows in blocks of one size
-_ROWS_AT_ONCE = 512
+# What to do about scikit-learn's refusals, by what they say.
+_REMEDIES = {
+    "sample(s)": "Check that the table was read, and that no filter has taken its rows.",
+    "feature(s)": "Check that the table was read, and that no filter has taken its columns.",
+    "is expecting": "Pass the columns that fit saw, in the same order.",
+    "feature names should match": "Pass the columns that fit saw, in the same order.",
+    "could not convert": "Drop the columns of text, or encode them as numbers.",
+}
 
 
 class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -95,6 +98,9 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
         """Keep the module and set the fitted attributes."""
         self.module_ = module.cpu().eval().requires_grad_(False)
+        for name in ("spike_rate", "slab_rate"):
+            rate = getattr(module, name)
+            setattr(module, name, rate.detach().cpu() if isinstance(rate, Tensor) else rate)
         self.history_ = _tidy(history)
         self.n_iter_ = len(history)
         self._n_features_out = module.n_factors
@@ -131,11 +137,6 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         check_columns_numeric(X)
-        remedy = (
-            "Check that the table was read, and that no filter has taken its rows."
-            if reset
-            else "Pass the columns that fit saw, in the same order."
-        )
         try:
             X = validate_data(
                 self,
@@ -147,7 +148,8 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 ensure_min_samples=2 if reset else 1,
             )
         except ValueError as error:
-            raise DataError(f"{str(error).strip()} {remedy}") from error
+            remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
+            raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
         return self._check_values(X)
 
     def _check_values(self, X: Any) -> Any:
@@ -181,7 +183,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        Z = self._map_rows(X, lambda module, x: module.encode(x)[0])
+        Z = map_rows(self.module_, X, lambda module, x: module.encode(x)[0])
         if self.module_.observation.count_columns.all():
             Z[row_totals(X) == 0] = 0.0
         return Z.astype(X.dtype, copy=False)
@@ -209,7 +211,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         dtype = Z.dtype if Z.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         z = torch.as_tensor(np.array(Z, dtype=np.float32))
         check_finite(z.numpy(), self.get_feature_names_out())
-        means = _in_blocks(lambda rows: self._expected(z[rows]), len(z), self._block_size())
+        means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
         return means.numpy().astype(dtype, copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -232,8 +234,8 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        draws = _fixed_draws(self.module_.n_noise)
-        values = self._map_rows(X, lambda module, x: module.bound(x, draws)).astype(np.float64)
+        draws = fixed_draws(self.module_.n_noise)
+        values = map_rows(self.module_, X, lambda module, x: module.bound(x, draws)).astype(np.float64)
         return values + float(self.module_.observation.log_jacobian())
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> np.ndarray:
@@ -254,7 +256,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         module, observation = self.module_, self.module_.observation
         generator = _generator(_random_state(random_state))
         blocks = []
-        for block in module.draw_prior(n_samples, generator).split(self._block_size()):
+        for block in module.draw_prior(n_samples, generator).split(block_size(self.module_)):
             drawn = observation.likelihood.sample(
                 module.decode(block),
                 dispersion=module.dispersion(),
@@ -321,52 +323,12 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 observation.likelihood.mean(output, **observation.average_rows(len(z)))
             )
 
-    def _map_rows(self, X: Any, function: Callable[[FactorModule, Tensor], Tensor]) -> np.ndarray:
-        """A function of module and rows, for all rows of a table, the same for a row wherever it stands.
-
-        Matrix products round by the shape of the matrix and by the place of a row in it. Blocks of one size
-        take care of the first; float64, rounded to float32 at the end, of the second.
-        """
-        module = copy.deepcopy(self.module_).double()
-        for part in module.modules():
-            if isinstance(part, MaskedDecoder):
-                part.precision = "float32"  # no rounding to bfloat16 on the way
-        table = Table(X, module.observation)
-        with torch.inference_mode():
-            values = _in_blocks(
-                lambda rows: function(module, table.rows(rows)), X.shape[0], self._block_size()
-            )
-        return values.float().numpy()
-
-    def _block_size(self) -> int:
-        return int(np.clip(_CELLS_AT_ONCE // self.module_.n_features, 16, _ROWS_AT_ONCE))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood != "gaussian"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _fixed_draws(n_noise: int) -> Tensor:
-    """Standard normal draws in pairs of opposite sign, with second moments of one.
-
-    The parts of an integrand that are linear, or quadratic in one factor, are then exact.
-    """
-    generator = torch.Generator().manual_seed(0)
-    half = torch.randn(_DRAWS // 2, n_noise, generator=generator, dtype=torch.float64)
-    half = half / half.square().mean(0).sqrt()
-    return torch.cat([half, -half])
-
-
-def _in_blocks(function: Callable[[Tensor], Tensor], n_rows: int, size: int) -> Tensor:
-    """Apply a function of row positions to blocks of one size, the last filled up with its last row."""
-    results = []
-    for rows in torch.arange(n_rows).split(size):
-        full = torch.cat([rows, rows[-1:].expand(size - len(rows))])
-        results.append(function(full)[: len(rows)])
-    return torch.cat(results)
 
 
 def _tidy(history: pd.DataFrame) -> pd.DataFrame:

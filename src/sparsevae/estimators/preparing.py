@@ -95,8 +95,8 @@ def prepare(
     if constant.any():
         names = shown([feature_names[j] for j in np.flatnonzero(constant)])
         _warn(
-            f"{int(constant.sum())} of {len(constant)} features are constant ({names}): their rows of the "
-            "mask stay empty."
+            f"{int(constant.sum())} of {len(constant)} features are constant, or vary by less than a "
+            f"millionth of their mean: {names}. Their rows of the mask stay empty."
         )
     observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
     table = Table(X, observation, device)
@@ -212,7 +212,7 @@ def _noise_scale(observation: Observation, variance: np.ndarray, constant: np.nd
     if not (real & ~constant).any():
         return np.full(len(real), _PLAIN_NOISE_SCALE)
     xi = calibrate_noise_scale(variance[real & ~constant])
-    return np.where(real & ~constant, xi / observation.scale.cpu().numpy() ** 2, _PLAIN_NOISE_SCALE)
+    return np.where(real & ~constant, xi / np.where(constant, 1.0, variance), _PLAIN_NOISE_SCALE)
 
 
 def _warn(message: str) -> None:

@@ -163,6 +163,8 @@ class SparseVAE(FactorEstimator):
         check_choice("precision", self.precision, PRECISIONS)
         if isinstance(self.init, str):
             check_choice("init", self.init, _INITS)
+        else:
+            _check_init(self.init)
         if isinstance(self.factor_covariance, str):
             check_choice("factor_covariance", self.factor_covariance, ("learned", "identity"))
         else:
@@ -214,8 +216,8 @@ class SparseVAE(FactorEstimator):
         self.components_ = self.mask_.T
         self.inclusion_ = module.inclusion().numpy().astype(np.float64)
         self.inclusion_rate_ = module.inclusion_rate.numpy().astype(np.float64)
-        noise = module.noise_variance.numpy() * observation.scale.numpy() ** 2
-        self.noise_variance_ = np.where(observation.real_columns, noise, np.nan).astype(np.float64)
+        noise = module.noise_variance.double() * observation.scale.double().square()
+        self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
         self.variance_explained_ = variance_explained(self, z)
@@ -275,6 +277,15 @@ class SparseVAE(FactorEstimator):
             own = own[np.argsort(-np.abs(self.mask_[own, k]), kind="stable")]
             result[str(names[k])] = [str(features[j]) for j in own]
         return result
+
+
+def _check_init(init: Any) -> None:
+    mask = np.asarray(init)
+    if mask.ndim != 2 or mask.dtype.kind not in "biuf" or not np.isfinite(mask).all():
+        raise ParameterError(
+            f"Expected init to be one of {', '.join(map(repr, _INITS))}, or an array of finite numbers of "
+            f"shape (n_features, n_factors); got {init!r}. Pass 'auto' to have the start found."
+        )
 
 
 def _check_inclusion_prior(prior: Any) -> None:
