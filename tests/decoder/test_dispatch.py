@@ -6,7 +6,7 @@ import torch
 from sparsevae.decoder import decode, decode_literal, dispatch, plan_mask
 
 NON_ZEROS = [None, (0, 1, 1, 2), (1,), (0,)]
-LARGE = {"n_samples": 30, "n_features": 80, "n_factors": 6, "hidden_sizes": (60, 60)}
+LARGE = {"n_samples": 60, "n_features": 80, "n_factors": 6, "hidden_sizes": (60, 60)}
 SMALL = {"n_samples": 5, "n_features": 8, "n_factors": 3, "hidden_sizes": (6, 6)}
 
 

@@ -14,7 +14,7 @@ from sparsevae.decoder.weights import DecoderWeights
 
 __all__ = ["decode"]
 
-_SMALL = 1 << 17  # activations per layer below which kernel launches, not arithmetic, are the cost
+_SMALL = 1 << 18  # activations per layer below which kernel launches, not arithmetic, are the cost
 _WORTH_SORTING = 0.95  # a plan must save this much before features are reordered for it
 
 

@@ -10,7 +10,7 @@ __all__ = ["Block", "Cut", "block_rows", "cut_into_tasks"]
 
 _CACHE_BYTES = 2_500_000  # of the three activations in use at a time: 1 MiB of L2, the rest from L3
 _MIN_ROWS = 64
-_ROWS_PER_TASK = 512  # fewer are not worth handing to another thread
+_ROWS_PER_TASK = 1024  # fewer are not worth handing to another thread
 _MIN_TASKS = 8  # enough that threads finish together; the same for 1 to 4 threads, and so are the sums
 
 
