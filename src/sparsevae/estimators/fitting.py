@@ -24,8 +24,8 @@ from sparsevae.training.starts import dense_starts, encoder_inputs, initial_outp
 
 __all__ = ["Fitted", "fit_default", "fit_from_mask"]
 
-PENALTY = 4.0
-"""Lasso rate of the default in units of the gradient noise of a null entry, see `default_spike_rate`."""
+SHRINKAGE = 0.1
+"""How much the lasso takes off a loading of a typical feature, in units of the mask, see `default_spike_rate`."""
 
 SLAB_RATE = 1.0
 """Slab rate at the end of the ladder: it selects without shrinking."""
@@ -36,6 +36,7 @@ _LADDER_EPOCHS = (40, 250)
 _DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
 _SMALL = 1 << 18  # batch × features × width up to which ladders run side by side
 _POLISH = 30
+_REFINE = 0.5  # epochs on all rows after the choice, relative to those of the ladder
 
 
 @dataclass
@@ -99,22 +100,23 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
 
 
 def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tensor) -> Tensor:
-    r"""Lasso rate of the default: a multiple of the largest gradient that null entries are expected to show.
+    r"""Lasso rate of the default: what a loading must be worth to be kept.
 
-    .. math:: \lambda = 4 \sqrt{2 N \log(G K)\, I}
+    .. math:: \lambda_j = \max\left(0.1\, N \tilde I,\; \sqrt{2 N \log(G K)\, I_j}\right)
 
-    with :math:`I` the median over features of the Fisher information of one sample about a feature's output
-    (:math:`1/\sigma_j^2` for a real-valued feature). At an entry without effect the gradient of the log likelihood has
-    standard deviation :math:`\sqrt{N I}` in the gauge, and the largest of GK of them is about
-    :math:`\sqrt{2\log(GK)}` times that: the rate keeps its meaning at any number of samples, noise level and
-    likelihood. One rate serves all features: rates in proportion to each feature's own information would let precise
-    features dictate the factors.
+    :math:`I_j` is the Fisher information of one sample about the output of feature j (:math:`1/\sigma_j^2` for a
+    real-valued feature), :math:`\tilde I` its median over features. A lasso with rate λ takes about
+    :math:`\lambda / (N I)` off a loading. The first term makes that a tenth of the loading of a feature that lives on
+    its factor: the support of strong effects then depends neither on the number of samples nor on the noise. The
+    second is the largest gradient to be expected among GK entries without effect, and rules where data are few or
+    carry little information each, as counts of rare words do. The median serves all features: rates in proportion
+    to each feature's own information would let precise features dictate the factors.
     """
     information = module.observation.likelihood.information(feature_mean, dispersion=module.dispersion())
-    information = information.median(-1, keepdim=True).values.expand_as(information)
+    typical = information.median(-1, keepdim=True).values
     size = module.n_features * int(module.active().sum(-1).max())
-    rate = PENALTY * torch.sqrt(2.0 * n_samples * math.log(max(size, 2)) * information)
-    return rate.unsqueeze(-1).clamp_min(SLAB_RATE)
+    noise = torch.sqrt(2.0 * n_samples * math.log(max(size, 2)) * information)
+    return torch.maximum(noise, SHRINKAGE * n_samples * typical).unsqueeze(-1).clamp_min(SLAB_RATE)
 
 
 def _module_options(estimator: Any, data: FitData) -> dict[str, Any]:
@@ -230,7 +232,7 @@ def _conclude(
     module, log = (null, candidates[0][1]) if chosen == len(candidates) else candidates[chosen]
     rate = estimator.learning_rate
     rates = {"spike_rate": module.spike_rate, "slab_rate": module.slab_rate}
-    refine = Phase("refine", 10, (0.3 * rate, 0.1 * rate), **rates)
+    refine = Phase("refine", max(1, round(_REFINE * _epochs(estimator, data)[1])), (rate, 0.1 * rate), **rates)
     polish = Phase("polish", _POLISH, (0.1 * rate, 0.05 * rate), full_batch=True, **rates)
     train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
     history = log.frame()

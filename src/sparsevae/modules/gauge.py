@@ -2,12 +2,14 @@ r"""One decoder function, one set of numbers: norms that fix the scale of the ma
 
 Without them the mask has no scale. ``W[:, k] · c`` with ``H_1[:, k] / c`` is the same decoder, and because
 ReLU is positively homogeneous any c moves into later layers and heads just as well; the penalty on W would
-then be minimised by W → 0 at no cost. Fixed norms close every one of these exits:
+then be minimised by W → 0 at no cost. Fixed norms, and a bound for the heads, close every one of these exits:
 
-.. math:: \|H_1 e_k\| = \sqrt{2 D_1}, \qquad \|e_d^\top H_l\| = \sqrt 2, \qquad \|v_j\| = 1.
+.. math:: \|H_1 e_k\| = \sqrt{2 D_1}, \qquad \|e_d^\top H_l\| = \sqrt 2, \qquad \|v_j\| \le 1.
 
 The constants keep unit-variance inputs at unit variance through ReLU layers of any width, so that
-:math:`|w_{jk}| \approx 1` is a feature that lives on factor k, whatever the width.
+:math:`|w_{jk}| \approx 1` is a feature that lives on factor k, whatever the width. Heads may be shorter than their bound,
+or a feature that nothing explains would have to be matched by a function that varies; the penalty on the mask draws
+them out to the bound.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def fix_gauge_(decoder: MaskedDecoder) -> None:
     _scale_(decoder.first, dim=-2, norm=first_layer_norm(decoder))
     for weight in decoder.hidden_weights:
         _scale_(weight, dim=-1, norm=math.sqrt(2.0))
-    _scale_(decoder.heads, dim=-1, norm=1.0)
+    norm = torch.linalg.vector_norm(decoder.heads, dim=-1, keepdim=True)
+    decoder.heads.div_(norm.clamp_min(1.0))
 
 
 def first_layer_norm(decoder: MaskedDecoder) -> float:

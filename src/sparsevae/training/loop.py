@@ -114,8 +114,9 @@ def train(
 
 
 @torch.no_grad()
-def held_out_bound(module: Any, rows: Batches, n_draws: int = 4) -> Tensor:
+def held_out_bound(module: Any, rows: Batches) -> Tensor:
     """Mean ELBO per row at fixed draws of the factors: shape of the replicates."""
+    n_draws = _enough_draws(rows, 1, 4)
     training = module.training
     module.eval()
     total: Tensor | float = 0.0
@@ -131,8 +132,9 @@ def held_out_bound(module: Any, rows: Batches, n_draws: int = 4) -> Tensor:
 
 
 @torch.no_grad()
-def importance_bound(module: Any, rows: Batches, n_draws: int = 64) -> Tensor:
+def importance_bound(module: Any, rows: Batches) -> Tensor:
     """Mean importance-weighted bound on log p(x) per row, with fixed draws: shape of the replicates."""
+    n_draws = _enough_draws(rows, 8, 64)
     generator = torch.Generator().manual_seed(0)
     total: Tensor | float = 0.0
     for x in rows.sequential():
@@ -143,6 +145,11 @@ def importance_bound(module: Any, rows: Batches, n_draws: int = 64) -> Tensor:
         bound = torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws)
         total = total + bound.sum(-1) / rows.n_rows
     return torch.as_tensor(total)
+
+
+def _enough_draws(rows: Batches, fewest: int, most: int) -> int:
+    """Fewer draws per row where rows are many: their average is what must be exact."""
+    return min(max(most * 100 // rows.n_rows, fewest), most)
 
 
 def _epoch(

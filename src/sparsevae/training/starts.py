@@ -27,6 +27,7 @@ __all__ = ["dense_starts", "encoder_inputs", "initial_outputs_", "sparse_start"]
 
 _SLOPE_ROWS = 1000  # samples at which slopes are taken
 _FLOOR = 0.05  # smallest start of a mask entry relative to its row: small, but able to grow
+_HEAD_SCALE = 0.1  # of the heads at the start: weak features must not begin as strong functions of noise
 _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 
@@ -93,6 +94,7 @@ def dense_starts(
         ).to(table.device)
         initial_outputs_(module, feature_mean)
         with torch.no_grad():
+            module.decoder.heads.mul_(_HEAD_SCALE)
             for i, (count, start) in enumerate(group):
                 module.used[i] = torch.arange(n_factors) < count
                 if module.encoder.linear is not None:
