@@ -30,7 +30,7 @@ from sparsevae.validation import (
     row_totals,
 )
 
-__all__ = ["FactorEstimator", "FitData"]
+__all__ = ["FactorEstimator", "FitData", "TableEstimator"]
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -42,7 +42,95 @@ _REMEDIES = {
 }
 
 
-class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of all estimators: checks of tables, names of features, score, save and load."""
+
+    _fitted: ClassVar[str] = "module_"  # the attribute without which nothing has been fitted
+
+    # -- tables ---------------------------------------------------------------------------------------------
+
+    def _check_table(self, X: Any, *, reset: bool) -> Any:
+        check_columns_numeric(X)
+        try:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,  # `check_finite` says in which columns
+                ensure_min_samples=2 if reset else 1,
+            )
+        except ValueError as error:
+            remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
+            raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        return self._check_values(X)
+
+    def _check_values(self, X: Any) -> Any:
+        check_finite(X, self._feature_names())
+        for part, columns in self._likelihood().split(X.shape[1]):
+            check_support(X, part.support, columns, part.name)
+        return X
+
+    def _likelihood(self) -> Likelihood:
+        return named_likelihood(
+            self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
+        )
+
+    def _feature_names(self) -> np.ndarray:
+        if hasattr(self, "feature_names_in_"):
+            return np.asarray(self.feature_names_in_, dtype=object)
+        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+
+    # -- using a fit ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Quality of each row, in the units of the table."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean ELBO per sample in the units of the table; higher is better."""
+        return float(self.score_samples(X).mean())
+
+    # -- on disk --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted estimator to a directory: safetensors and JSON, no pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The directory. One that holds a saved model is replaced; any other that is not empty is refused.
+
+        Returns
+        -------
+        Path
+        """
+        check_is_fitted(self, self._fitted)
+        return save_estimator(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that `save` wrote; it transforms, scores and samples to the last bit the same."""
+        return load_estimator(cls, path)
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """What fit has found, as arrays, tensors, data frames and plain values; `_restore` takes it back."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator that `_state` described."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood != "gaussian"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FactorEstimator(TableEstimator):
     """Base of the estimators that fit a module; a subclass says how in `_fit_module`.
 
     Attributes
@@ -133,41 +221,6 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             ) from error
         return device
 
-    # -- tables ---------------------------------------------------------------------------------------------
-
-    def _check_table(self, X: Any, *, reset: bool) -> Any:
-        check_columns_numeric(X)
-        try:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,  # `check_finite` says in which columns
-                ensure_min_samples=2 if reset else 1,
-            )
-        except ValueError as error:
-            remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
-            raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
-        return self._check_values(X)
-
-    def _check_values(self, X: Any) -> Any:
-        check_finite(X, self._feature_names())
-        for part, columns in self._likelihood().split(X.shape[1]):
-            check_support(X, part.support, columns, part.name)
-        return X
-
-    def _likelihood(self) -> Likelihood:
-        return named_likelihood(
-            self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
-        )
-
-    def _feature_names(self) -> np.ndarray:
-        if hasattr(self, "feature_names_in_"):
-            return np.asarray(self.feature_names_in_, dtype=object)
-        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
-
     # -- using a fit ----------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
@@ -214,10 +267,6 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
         return means.numpy().astype(dtype, copy=False)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean ELBO per sample in the units of the table; higher is better."""
-        return float(self.score_samples(X).mean())
-
     def score_samples(self, X: Any) -> np.ndarray:
         """ELBO of each row in the units of the table.
 
@@ -234,9 +283,13 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        draws = fixed_draws(self.module_.n_noise)
+        draws = self._draws()
         values = map_rows(self.module_, X, lambda module, x: module.bound(x, draws)).astype(np.float64)
         return values + float(self.module_.observation.log_jacobian())
+
+    def _draws(self) -> Tensor:
+        """Draws of the noise behind `score_samples`: (n_draws, n_noise)."""
+        return fixed_draws(self.module_.n_noise)
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Draw rows from the fitted model.
@@ -268,28 +321,7 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     # -- on disk --------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> Path:
-        """Write the fitted estimator to a directory: safetensors and JSON, no pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            The directory. One that holds a saved model is replaced; any other that is not empty is refused.
-
-        Returns
-        -------
-        Path
-        """
-        check_is_fitted(self, "module_")
-        return save_estimator(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote; it transforms, scores and samples to the last bit the same."""
-        return load_estimator(cls, path)
-
     def _state(self) -> dict[str, Any]:
-        """What fit has found, as arrays, tensors, data frames and plain values; `_restore` takes it back."""
         parameters = self.get_params(deep=False)
         fitted = {name: value for name, value in vars(self).items() if name not in parameters}
         module = fitted.pop("module_")
@@ -322,13 +354,6 @@ class FactorEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return observation.to_user_units(
                 observation.likelihood.mean(output, **observation.average_rows(len(z)))
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood != "gaussian"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _tidy(history: pd.DataFrame) -> pd.DataFrame:
