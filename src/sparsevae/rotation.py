@@ -1,9 +1,10 @@
 r"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
 
-Loadings A (n_features × n_factors) of uncorrelated factors may be replaced by :math:`A T^{-\top}` with correlated
-factors of unit variance, whose correlation is :math:`T^\top T`, without any change to the model; among these the
-sparsest is the one to start from. `rotate_slopes` asks the same of a non-linear model, where every sample has
-loadings of its own: the slopes of the features at that sample. Everything here is on numpy arrays.
+Loadings A (n_features × n_factors) of uncorrelated factors may be replaced by :math:`A T^{-\top}` with
+correlated factors of unit variance, whose correlation is :math:`T^\top T`, without any change to the model;
+among these the sparsest is the one to start from. `rotate_slopes` asks the same of a non-linear model, where
+every sample has loadings of its own: the slopes of the features at that sample. Everything here is on numpy
+arrays.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def rotate_slopes(
         ``(basis, loadings, loss)`` of the best start: T, :math:`l_{jk}`, and the minimum.
     """
     values, vectors = np.linalg.eigh(np.asarray(moments, dtype=np.float64))
-    n_features, n_factors = values.shape
+    n_factors = values.shape[1]
     # M_j = A_j' A_j: the rows of A_j are loadings that share the fate of their feature.
     rows = (vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :]).transpose(0, 2, 1)
     T, loss = _descend(rows.reshape(-1, n_factors), p, epsilon, n_starts, random_state, group=n_factors)
@@ -344,7 +345,7 @@ def _gradient_projection(
 
 
 def _sparsity_loss(L: np.ndarray, p: float, epsilon: float, group: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Loss of each start, and its derivative in the loadings; ``group`` rows in a row belong to one feature."""
+    """Loss of each start and its derivative in the loadings; ``group`` consecutive rows are one feature."""
     grouped = L.reshape(len(L), -1, group, L.shape[-1])  # start × feature × row × factor
     smooth = np.square(grouped).sum(2, keepdims=True) + epsilon
     # The power is most of the work, and two square roots are ten times quicker.

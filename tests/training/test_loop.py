@@ -164,7 +164,7 @@ def test_early_stopping_goes_back_to_the_best_epoch(make_module, make_batches, m
 def test_each_replicate_goes_back_to_its_own_best_epoch(make_module, make_batches, make_table):
     module = make_module(hidden_sizes=(16,), replicates=(2,))
     log, validation = overfit(module, make_batches, make_table, patience=5)
-    best = [log.frame(r)["validation"].max() for r in range(2)]
+    best = [log.of(r).frame()["validation"].max() for r in range(2)]
     assert best[0] != best[1]
     assert held_out_bound(module, validation).tolist() == pytest.approx(best, abs=1e-6)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from sparsevae.training.starts import dense_starts, encoder_inputs, initial_outp
 __all__ = ["Fitted", "fit_default", "fit_from_mask"]
 
 SHRINKAGE = 0.1
-"""How much the lasso takes off a loading of a typical feature, in units of the mask, see `default_spike_rate`."""
+"""How much the lasso takes off a typical feature's loading, in units of the mask: `default_spike_rate`."""
 
 SLAB_RATE = 1.0
 """Slab rate at the end of the ladder: it selects without shrinking."""
@@ -51,7 +51,7 @@ class Fitted:
 
 
 def fit_default(estimator: Any, data: FitData) -> Fitted:
-    """The default recipe: dense starts for a few numbers of factors, a ladder from each, the best by held-out bound."""
+    """The default recipe: dense starts for a few numbers of factors, a ladder from each, the best of them."""
     n_linear = _count_linear_factors(data)
     counts = sorted({min(max(n_linear + d, 1), estimator.n_factors) for d in (-1, 0, 1)})
     dense_epochs, ladder_epochs = _epochs(estimator, data)
@@ -92,7 +92,9 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
     with progress_bar(estimator.verbose, epochs + _POLISH) as progress:
         if estimator.recipe == "default":
             rate = estimator.learning_rate
-            warm = Phase("warm-up", dense_epochs, (rate, rate), kl_warmup=max(1, dense_epochs // 8), hold_mask=True)
+            warm = Phase(
+                "warm-up", dense_epochs, (rate, rate), kl_warmup=max(1, dense_epochs // 8), hold_mask=True
+            )
             log = train(module, data.training, [warm], generator=data.generator, progress=progress)
             candidates = _climb(estimator, data, [module], [log], ladder_epochs, progress)
             return _conclude(estimator, data, candidates, [estimator.n_factors], progress)
@@ -104,13 +106,14 @@ def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tenso
 
     .. math:: \lambda_j = \max\left(0.1\, N \tilde I,\; \sqrt{2 N \log(G K)\, I_j}\right)
 
-    :math:`I_j` is the Fisher information of one sample about the output of feature j (:math:`1/\sigma_j^2` for a
-    real-valued feature), :math:`\tilde I` its median over features. A lasso with rate λ takes about
-    :math:`\lambda / (N I)` off a loading. The first term makes that a tenth of the loading of a feature that lives on
-    its factor: the support of strong effects then depends neither on the number of samples nor on the noise. The
-    second is the largest gradient to be expected among GK entries without effect, and rules where data are few or
-    carry little information each, as counts of rare words do. The median serves all features: rates in proportion
-    to each feature's own information would let precise features dictate the factors.
+    :math:`I_j` is the Fisher information of one sample about the output of feature j (:math:`1/\sigma_j^2`
+    for a real-valued feature), :math:`\tilde I` its median over features. A lasso with rate λ takes about
+    :math:`\lambda / (N I)` off a loading. The first term makes that a tenth of the loading of a feature that
+    lives on its factor: the support of strong effects then depends neither on the number of samples nor on
+    the noise. The second is the largest gradient to be expected among GK entries without effect, and rules
+    where data are few or carry little information each, as counts of rare words do. The median serves all
+    features: rates in proportion to each feature's own information would let precise features dictate the
+    factors.
     """
     information = module.observation.likelihood.information(feature_mean, dispersion=module.dispersion())
     typical = information.median(-1, keepdim=True).values
@@ -122,16 +125,16 @@ def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tenso
 def _module_options(estimator: Any, data: FitData) -> dict[str, Any]:
     literal = estimator.recipe != "default"
     covariance = estimator.factor_covariance
-    options = dict(
-        n_factors=estimator.n_factors,
-        hidden_sizes=tuple(estimator.hidden_sizes),
-        covariance="identity" if literal else covariance if isinstance(covariance, str) else "fixed",
-        inclusion_prior=estimator.inclusion_prior,
-        noise_scale=data.noise_scale,
-        gauge=not literal,
-        linear_path=not literal,
-        precision=estimator.precision,
-    )
+    options: dict[str, Any] = {
+        "n_factors": estimator.n_factors,
+        "hidden_sizes": tuple(estimator.hidden_sizes),
+        "covariance": "identity" if literal else covariance if isinstance(covariance, str) else "fixed",
+        "inclusion_prior": estimator.inclusion_prior,
+        "noise_scale": data.noise_scale,
+        "gauge": not literal,
+        "linear_path": not literal,
+        "precision": estimator.precision,
+    }
     if estimator.recipe == "authors":
         options.update(beta=1.0 / estimator.n_factors, keep_rate_ratio=False)
     return options
@@ -161,7 +164,7 @@ def _climb(
     epochs: int,
     progress: Any,
 ) -> list[tuple[FactorModule, TrainingLog]]:
-    """Each module up the ladder; small ones side by side, because there the cost is Python's, not arithmetic's."""
+    """Each module up the ladder; small ones side by side, where the cost is Python's, not arithmetic's."""
     width = max(estimator.hidden_sizes, default=1)
     small = data.batch_size * data.table.n_features * width <= _SMALL
     if small and len(modules) > 1:
@@ -176,8 +179,7 @@ def _climb(
         )
         results = []
         for r, before in enumerate(logs):
-            frame = TrainingLog([*before.epochs, *log.frame(r).to_dict("records")], log.stopped_early)
-            results.append((select(module, r), frame))
+            results.append((select(module, r), before.followed_by(log.of(r))))
         return results
     for module, log in zip(modules, logs, strict=True):
         train(
@@ -222,18 +224,25 @@ def _conclude(
     n_samples = data.everything.n_rows
     charge = 0.5 * math.log(n_samples)
     table = []
-    for module, label in [*((m, str(c)) for (m, _), c in zip(candidates, counts, strict=True)), (null, "none")]:
+    for module, label in [
+        *((m, str(c)) for (m, _), c in zip(candidates, counts, strict=True)),
+        (null, "none"),
+    ]:
         bound = float(importance_bound(module, rows))
         n_nonzero = int((module.mask != 0).sum())
-        table.append((label, int(module.active().sum()), n_nonzero, bound, n_samples * bound - charge * n_nonzero))
+        table.append(
+            (label, int(module.active().sum()), n_nonzero, bound, n_samples * bound - charge * n_nonzero)
+        )
     starts = pd.DataFrame(table, columns=["start", "n_active", "n_nonzero", "bound", "score"])
     chosen = int(np.argmax(starts["score"].fillna(-np.inf)))
     starts["chosen"] = np.arange(len(starts)) == chosen
     module, log = (null, candidates[0][1]) if chosen == len(candidates) else candidates[chosen]
     rate = estimator.learning_rate
-    rates = {"spike_rate": module.spike_rate, "slab_rate": module.slab_rate}
-    refine = Phase("refine", max(1, round(_REFINE * _epochs(estimator, data)[1])), (rate, 0.1 * rate), **rates)
-    polish = Phase("polish", _POLISH, (0.1 * rate, 0.05 * rate), full_batch=True, **rates)
+    last = Phase("refine", 1, (rate, 0.1 * rate), spike_rate=module.spike_rate, slab_rate=module.slab_rate)
+    refine = replace(last, epochs=max(1, round(_REFINE * _epochs(estimator, data)[1])))
+    polish = replace(
+        last, name="polish", epochs=_POLISH, learning_rate=(0.1 * rate, 0.05 * rate), full_batch=True
+    )
     train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
     history = log.frame()
     return Fitted(module, history, starts, _reasons(module, chosen, counts), _settled(history))
@@ -266,7 +275,7 @@ def _reasons(module: FactorModule, chosen: int, counts: list[int]) -> dict[int, 
         elif rank < n_tried - active.sum():
             why = "the ladder emptied its column: no feature kept a loading on it"
         else:
-            why = f"starts with more than {n_tried} factors had no better held-out bound, or were not indicated by the data"
+            why = f"more than {n_tried} factors were not indicated, or had no better held-out bound"
         reasons[int(k)] = why
     return reasons
 
@@ -291,7 +300,9 @@ def _initial_mask(estimator: Any, data: FitData) -> Tensor:
         count = min(max(1, _count_linear_factors(data)), estimator.n_factors, shape[0])
         correlation = np.corrcoef(inputs.T + 0.0) if shape[0] > 1 else np.ones((1, 1))
         seed = data.random_state.randint(2**31 - 1)
-        loadings = oblique_rotation(principal_loadings(np.nan_to_num(correlation), count), random_state=seed).loadings
+        loadings = oblique_rotation(
+            principal_loadings(np.nan_to_num(correlation), count), random_state=seed
+        ).loadings
         mask = np.full(shape, 0.05, dtype=np.float32)
         mask[:, :count] = loadings if not estimator.hidden_sizes else np.maximum(np.abs(loadings), 0.05)
         return torch.as_tensor(mask)
@@ -307,13 +318,14 @@ def _fix_anchors_(estimator: Any, module: FactorModule) -> None:
     with torch.no_grad():
         for feature, factor in estimator.anchors.items():
             j = names.get(str(feature), feature)
-            if not isinstance(j, (int, np.integer)) or not 0 <= j < module.n_features:
+            if not isinstance(j, int | np.integer) or not 0 <= j < module.n_features:
                 raise ParameterError(
-                    f"Expected anchors to name features of the table; got {feature!r}. Use names or positions."
+                    f"Expected anchors to name features of the table; got {feature!r}. Use names."
                 )
             if not 0 <= factor < module.n_factors:
                 raise ParameterError(
-                    f"Expected anchors to name factors from 0 to {module.n_factors - 1}; got {factor!r} for {feature!r}."
+                    f"Expected anchors to name factors from 0 to {module.n_factors - 1}; "
+                    f"got {factor!r} for {feature!r}."
                 )
             module.frozen[j] = True
             module.mask[j] = 0.0

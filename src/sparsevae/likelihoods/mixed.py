@@ -96,7 +96,8 @@ class Mixed(Likelihood):
 
     def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
         return self._join(
-            part.information(feature_mean[..., c], dispersion=_take(dispersion, c)) for part, c in self._views()
+            part.information(feature_mean[..., c], dispersion=_take(dispersion, c))
+            for part, c in self._views()
         )
 
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:

@@ -7,9 +7,9 @@ then be minimised by W → 0 at no cost. Fixed norms, and a bound for the heads,
 .. math:: \|H_1 e_k\| = \sqrt{2 D_1}, \qquad \|e_d^\top H_l\| = \sqrt 2, \qquad \|v_j\| \le 1.
 
 The constants keep unit-variance inputs at unit variance through ReLU layers of any width, so that
-:math:`|w_{jk}| \approx 1` is a feature that lives on factor k, whatever the width. Heads may be shorter than their bound,
-or a feature that nothing explains would have to be matched by a function that varies; the penalty on the mask draws
-them out to the bound.
+:math:`|w_{jk}| \approx 1` is a feature that lives on factor k, whatever the width. Heads may be shorter than
+their bound, or a feature that nothing explains would have to be matched by a function that varies; the
+penalty on the mask draws them out to the bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a table as tensors, from dense arrays, CSR matrices and memory maps, without a Python loop per row."""
+"""Rows of a table as tensors, from arrays, CSR matrices and memory maps, without a Python loop per row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from sparsevae.modules.observation import Observation
 
 __all__ = ["Batches", "Table"]
 
-_RESIDENT_BYTES = 2 << 30  # tables up to this size are kept as one tensor; larger ones are read batch by batch
+_RESIDENT_BYTES = (
+    2 << 30
+)  # tables up to this size are kept as one tensor; larger ones are read batch by batch
 
 
 class Table:
@@ -36,7 +38,7 @@ class Table:
             self._resident = self._to_tensor(X)
 
     def rows(self, index: Tensor) -> Tensor:
-        """Rows by position: (len(index), n_features), or (R, len, n_features) for an index of shape (R, len)."""
+        """Rows by position: (n, n_features), or (R, n, n_features) for an index of shape (R, n)."""
         if self._resident is not None:
             return self._resident[index]
         flat = index.reshape(-1).numpy()
@@ -68,7 +70,7 @@ class Batches:
         self.n_batches = max(1, round(self.n_rows / batch_size))
 
     def shuffled(self) -> Iterator[Tensor]:
-        """Every row once, in batches of nearly equal size: a last crumb of a batch would be noise at full step."""
+        """Every row once, in batches of nearly equal size: a last crumb would be noise at full step."""
         order = torch.randperm(self.n_rows, generator=self.generator)
         yield from self._batches(self.rows[..., order])
 

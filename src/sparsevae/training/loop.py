@@ -1,4 +1,4 @@
-"""The training loop: epochs of a schedule, closed-form updates between them, history, early stopping, divergence.
+"""The training loop: epochs of a schedule, closed-form updates, history, early stopping, divergence.
 
 It knows the module contract (`loss`, `closed_form_update`, rates, replicates), never a model's name.
 """
@@ -38,13 +38,22 @@ class TrainingLog:
     epochs: list[dict[str, Any]] = field(default_factory=list)
     stopped_early: bool = False
 
-    def frame(self, replicate: int | None = None) -> pd.DataFrame:
-        """The history of one replicate: a row per epoch, a column per term."""
+    def frame(self) -> pd.DataFrame:
+        """The history as a table: a row per epoch, a column per term."""
+        return pd.DataFrame(self.epochs)
+
+    def of(self, replicate: int) -> TrainingLog:
+        """The history of one replicate."""
 
         def pick(value: Any) -> Any:
             return value[replicate] if isinstance(value, np.ndarray) and value.ndim else value
 
-        return pd.DataFrame([{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs])
+        epochs = [{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs]
+        return TrainingLog(epochs, self.stopped_early)
+
+    def followed_by(self, other: TrainingLog) -> TrainingLog:
+        """One history and then another."""
+        return TrainingLog([*self.epochs, *other.epochs], other.stopped_early)
 
 
 def train(
@@ -89,7 +98,8 @@ def train(
         module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
         best = _Best(module, phase.patience) if phase.patience and validation is not None else None
         for epoch in range(phase.epochs):
-            # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at them.
+            # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at
+            # them.
             module.zero_gradients = phase.name == "lasso" or epoch == 0 or bool(module.replicates)
             optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
             kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
@@ -211,9 +221,9 @@ def _check_finite(terms: dict[str, Tensor], phase: Phase, epoch: int) -> None:
         return
     culprit = next(name for name, value in terms.items() if not value.isfinite().any())
     raise DivergenceError(
-        f"Expected every term of the objective to stay finite; the {culprit.replace('_', ' ')} term did not in epoch "
-        f"{epoch} (phase '{phase.name}', learning rate {phase.learning_rate[0]:g}). Try a smaller learning_rate, look "
-        "for extreme values in the table, or scale its features."
+        f"Expected every term of the objective to stay finite; the {culprit.replace('_', ' ')} term did not "
+        f"in epoch {epoch} (phase '{phase.name}', learning rate {phase.learning_rate[0]:g}). Try a smaller "
+        "learning_rate, look for extreme values in the table, or scale its features."
     )
 
 

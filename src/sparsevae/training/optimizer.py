@@ -23,9 +23,10 @@ class ProximalAdam:
     .. math:: w \leftarrow \mathrm{prox}\left(w - s\,\hat m,\; s\,\lambda^*/N\right), \qquad
         s = \min\left(\frac{\mathrm{lr}}{\sqrt{\hat v} + \epsilon},\, 1\right)
 
-    The gradient of the likelihood alone enters :math:`\hat m, \hat v`; the penalty acts through the proximal step in
-    the same metric, which is what makes zeros exact. Where ``proximal_weight`` has size one along dimensions of the
-    mask, the entries along them form a group: its norm is penalised, its step is common, and it is zero as a whole.
+    The gradient of the likelihood alone enters :math:`\hat m, \hat v`; the penalty acts through the proximal
+    step in the same metric, which is what makes zeros exact. Where ``proximal_weight`` has size one along
+    dimensions of the mask, the entries along them form a group: its norm is penalised, its step is common,
+    and it is zero as a whole.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ class ProximalAdam:
         Gradients of the network are clipped to this norm, each replicate by itself.
     """
 
-    def __init__(self, module: Any, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0) -> None:
+    def __init__(
+        self, module: Any, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0
+    ) -> None:
         self.module, self.n_samples, self.max_norm = module, n_samples, max_norm
         self.penalty_scale = penalty_scale
         mask = module.mask

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from torch import Tensor
 
@@ -65,7 +67,7 @@ def ladder(
     n_polish: int = 30,
     patience: int = 0,
 ) -> list[Phase]:
-    r"""The two-sided ladder: begin like a lasso, end like a spike and slab, each rung from where the last one ended.
+    """The ladder: begin like a lasso, end like a spike and slab, each rung from where the last one ended.
 
     Parameters
     ----------
@@ -78,22 +80,25 @@ def ladder(
     lasso, climb = max(1, round(0.35 * n_epochs)), max(n_rungs - 1, round(0.35 * n_epochs))
     last = max(1, n_epochs - lasso - climb)
 
-    def rates(share: float) -> dict[str, Rate]:
-        return {
-            "spike_rate": spike_rates[0] * (spike_rates[1] / spike_rates[0]) ** share,
-            "slab_rate": slab_rates[0] * (slab_rates[1] / slab_rates[0]) ** share,
-        }
+    def phase(name: str, epochs: int, speed: tuple[float, float], share: float, **options: Any) -> Phase:
+        return Phase(
+            name,
+            epochs,
+            (speed[0] * learning_rate, speed[1] * learning_rate),
+            spike_rate=spike_rates[0] * (spike_rates[1] / spike_rates[0]) ** share,
+            slab_rate=slab_rates[0] * (slab_rates[1] / slab_rates[0]) ** share,
+            **options,
+        )
 
-    phases = [Phase("lasso", lasso, (learning_rate,) * 2, penalty_warmup=min(10, lasso), **rates(0.0))]
-    rung_epochs = _spread(climb, n_rungs - 1)
-    for rung, epochs in enumerate(rung_epochs, start=1):
-        phases.append(Phase("ladder", epochs, (learning_rate,) * 2, **rates(rung / n_rungs)))
-    phases.append(Phase("final", last, (learning_rate, 0.1 * learning_rate), patience=patience, **rates(1.0)))
+    phases = [phase("lasso", lasso, (1.0, 1.0), 0.0, penalty_warmup=min(10, lasso))]
+    for rung, epochs in enumerate(_spread(climb, n_rungs - 1), start=1):
+        phases.append(phase("ladder", epochs, (1.0, 1.0), rung / n_rungs))
+    phases.append(phase("final", last, (1.0, 0.1), 1.0, patience=patience))
     if n_polish:
-        phases.append(Phase("polish", n_polish, (0.3 * learning_rate, 0.1 * learning_rate), full_batch=True, **rates(1.0)))
+        phases.append(phase("polish", n_polish, (0.3, 0.1), 1.0, full_batch=True))
     return phases
 
 
 def _spread(total: int, parts: int) -> list[int]:
     cuts = [math.floor(total * i / parts) for i in range(parts + 1)]
-    return [max(1, b - a) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [max(1, b - a) for a, b in pairwise(cuts)]

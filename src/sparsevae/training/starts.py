@@ -1,10 +1,11 @@
-r"""Where a fit begins: plain VAEs from many starts, turned to the factors under which their features are sparse.
+"""Where a fit begins: plain VAEs from many starts, turned to factors under which features are sparse.
 
-A sparse decoder is hard to find from a random start and easy to recognise once found. A plain VAE with the right
-number of factors finds the *space* of the factors, fast, but not the factors: any invertible mixture of them serves
-it as well. The mixture is then undone by the same criterion that defines the model. Where feature j does not depend
-on factor k its slope on it is zero at every sample, so among all oblique changes of factors the one with the sparsest
-slopes is taken (`rotation.rotate_slopes`), and the mask begins at the size of those slopes.
+A sparse decoder is hard to find from a random start and easy to recognise once found. A plain VAE with the
+right number of factors finds the *space* of the factors, fast, but not the factors: any invertible mixture of
+them serves it as well. The mixture is then undone by the same criterion that defines the model. Where feature
+j does not depend on factor k its slope on it is zero at every sample, so among all oblique changes of factors
+the one with the sparsest slopes is taken (`rotation.rotate_slopes`), and the mask begins at the size of those
+slopes.
 """
 
 from __future__ import annotations
@@ -101,7 +102,12 @@ def dense_starts(
                     module.encoder.linear[i] = _mixture(linear, count, n_factors, start == 0, random_state)
         settle = max(1, round(0.4 * epochs))
         phases = [
-            Phase("dense", max(1, epochs - settle), (learning_rate, learning_rate), kl_warmup=max(1, epochs // 8)),
+            Phase(
+                "dense",
+                max(1, epochs - settle),
+                (learning_rate, learning_rate),
+                kl_warmup=max(1, epochs // 8),
+            ),
             Phase("dense", settle, (learning_rate, 0.1 * learning_rate)),
         ]
         log = train(module, batches, phases, generator=generator, progress=progress)
@@ -109,7 +115,11 @@ def dense_starts(
         for i, (count, _) in enumerate(group):
             bound = float(bounds[i])
             if count not in best or bound > best[count][0]:
-                best[count] = (bound, select(module, i), TrainingLog([_one(epoch, i) for epoch in log.epochs]))
+                best[count] = (
+                    bound,
+                    select(module, i),
+                    log.of(i),
+                )
     return [best[count][1:] for count in counts]
 
 
@@ -166,8 +176,8 @@ def slope_moments(module: FactorModule, z: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _center_heads_(module: FactorModule) -> None:
-    # Adding the same function to all outputs leaves a softmax unchanged; most words do not belong to a given topic,
-    # so the shift that leaves most outputs flat is the median.
+    # Adding the same function to all outputs leaves a softmax unchanged; most words do not belong to a given
+    # topic, so the shift that leaves most outputs flat is the median.
     columns = torch.as_tensor(np.flatnonzero(module.observation.total_columns))
     heads = module.decoder.heads
     heads[columns] -= heads[columns].median(0).values
@@ -191,7 +201,7 @@ def _principal_maps(inputs: np.ndarray, n_components: int) -> np.ndarray:
 def _mixture(
     linear: np.ndarray, count: int, n_factors: int, first: bool, random_state: np.random.RandomState
 ) -> Tensor:
-    """Linear path of an encoder: leading components for the first start, random mixtures of one more for others."""
+    """Linear path of an encoder: leading components first, then random mixtures of one more."""
     n_features = len(linear)
     components = linear[:, : count + 1]
     rng = check_random_state(random_state)
@@ -202,7 +212,3 @@ def _mixture(
     mixed = (components @ mixture).T
     path[: len(mixed)] = mixed
     return torch.as_tensor(path)
-
-
-def _one(epoch: dict[str, Any], replicate: int) -> dict[str, Any]:
-    return {k: v[replicate] if isinstance(v, np.ndarray) and v.ndim else v for k, v in epoch.items()}
