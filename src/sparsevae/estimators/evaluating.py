@@ -1,4 +1,4 @@
-"""A fitted module at the rows of a table, such that a row gets the same value whichever rows stand beside it."""
+"""A fitted module at the rows of a table: a row gets the same value whichever rows stand beside it."""
 
 from __future__ import annotations
 

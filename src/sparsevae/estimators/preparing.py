@@ -20,7 +20,8 @@ from sparsevae.validation import column_moments, constant_columns, row_totals, s
 
 __all__ = ["FitData", "named_likelihood", "prepare"]
 
-_ROWS_AT_ONCE = 4096
+_CELLS_AT_ONCE = 1 << 22
+_ROWS_AT_ONCE = (16, 4096)
 _PLAIN_NOISE_SCALE = 0.05  # ξ of features without a noise variance, and of tables that do not vary
 
 
@@ -198,7 +199,8 @@ def _encoder_moments(X: Any, kept: np.ndarray, observation: Observation) -> tupl
     """Mean and variance of the encoder's inputs before their standardisation, in one pass over the rows."""
     table = Table(X, observation)
     total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in torch.as_tensor(kept).split(_ROWS_AT_ONCE):
+    step = int(np.clip(_CELLS_AT_ONCE // X.shape[1], *_ROWS_AT_ONCE))
+    for rows in torch.as_tensor(kept).split(step):
         inputs = observation.encoder_input(table.rows(rows)).double().numpy()
         total += inputs.sum(0)
         square += np.square(inputs).sum(0)
