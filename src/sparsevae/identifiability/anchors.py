@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
@@ -243,9 +244,7 @@ def _cross_validate(moments: _Folds) -> pd.DataFrame:
     return _path(LEVELS, losses / len(_SPLITS), counts / len(_SPLITS))
 
 
-def _path(
-    levels: Sequence[float] = (), loss: Sequence[float] = (), n_groups: Sequence[float] = ()
-) -> pd.DataFrame:
+def _path(levels: ArrayLike = (), loss: ArrayLike = (), n_groups: ArrayLike = ()) -> pd.DataFrame:
     return pd.DataFrame({"level": levels, "loss": loss, "n_groups": n_groups})
 
 

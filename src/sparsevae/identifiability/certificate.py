@@ -1,0 +1,235 @@
+"""The identifiability certificate: for each factor of a fit, what speaks for it and what does not."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
+from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
+from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
+from sparsevae.identifiability.verdict import THRESHOLDS, FactorEvidence, judge, theory_notes
+from sparsevae.modules import FactorModule
+from sparsevae.training import Table
+
+__all__ = ["Certificate", "certify"]
+
+_ROWS_FOR_CURVES = 2000
+_ROWS_FOR_SLOPES = 300
+_ROWS_FOR_CORRELATIONS = 20_000
+_LEAST_ROWS = 40  # below which correlations say nothing
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What may be believed of each factor.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per active factor, see Notes.
+    pairs : DataFrame
+        A row per pair of anchors of one factor: factor, anchor, other, curve_difference, same_curve,
+        data_difference, p_value.
+    notes : list of str
+        What the theory does not cover here.
+    thresholds : dict
+        The numbers that the verdicts rest on.
+
+    Notes
+    -----
+    Columns of the table:
+
+    - ``verdict`` ("identified", "weak", "not identified") and ``reason``, one sentence.
+    - ``n_anchors``, ``anchors``: features that depend on this factor alone, strongest first.
+    - A1: ``pair``, the two anchors that speak best for the factor. ``curve_difference``, the share of one
+      fitted response curve that the other does not explain up to scale, at most
+      ``thresholds["curve_difference"]``; ``n_same_curve``, anchors with such a partner. From the data
+      alone, without the fit: ``data_difference``, the share of the variance of the pair's best contrast
+      that other features explain, estimated with held-out instruments, and its ``p_value``. ``strength``,
+      the share of variance that the factor explains in the weaker of the pair.
+    - A2: ``a2_margin``, first-order correlation of the pair less that of ``a2_rival``, the feature that is
+      not an anchor and follows the factor most closely; positive where the anchors stand out. ``a2_ratio``
+      is the paper's inequality in the units of the model (below 1 where it holds), which depends on how
+      features are scaled.
+    - A3: ``a3_margin`` is 1 - |ρ| with ``nearest_factor``. Factors have unit variance, so A3 always holds: a
+      description, not a test.
+    - ``returns``: share of refits in which the factor came back; NaN without a stability result.
+    - ``confirmed``: anchors that the correlations of the data, without the fit, also put together;
+      ``suggested``: features that the correlations put with them and the mask does not.
+    """
+
+    table: pd.DataFrame
+    pairs: pd.DataFrame = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+    thresholds: dict[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
+
+    def summary(self) -> str:
+        """The verdicts in words, with what is not proved."""
+        counts = self.table["verdict"].value_counts()
+        words = ", ".join(f"{counts.get(v, 0)} {v}" for v in ("identified", "weak", "not identified"))
+        lines = [f"{len(self.table)} active factors: {words}."]
+        for name, row in self.table.iterrows():
+            lines.append(f"  {name}: {row['verdict']}. {row['reason']}")
+        if self.notes:
+            lines.append("Limits:")
+            lines += [f"  - {note}" for note in self.notes]
+        return "\n".join(
+            textwrap.fill(line, 100, subsequent_indent="      ", break_long_words=False) for line in lines
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def certify(
+    module: FactorModule,
+    X: Any,
+    *,
+    feature_names: Sequence[Any],
+    factor_names: Sequence[Any],
+    stability: Any = None,
+    cross_check: bool = True,
+) -> Certificate:
+    """Examine each active factor of a fitted module on a table.
+
+    Parameters
+    ----------
+    module : FactorModule
+        Fitted, without replicates, on the CPU.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Checked, in the user's units; the table of the fit or another of its kind.
+    feature_names, factor_names : sequences of str
+        Of all features and of all factors, active or not.
+    stability : Stability, optional
+        From `sparsevae.stability`: adds how often each factor returns.
+    cross_check : bool
+        Whether to search the correlations of X for anchors, independently of the fit.
+
+    Returns
+    -------
+    Certificate
+    """
+    support = module.support().numpy()
+    active = np.flatnonzero(support.any(0))
+    table = Table(X, module.observation)
+    n_samples = X.shape[0]
+    with torch.no_grad():
+        x = table.rows(_spread(n_samples, _ROWS_FOR_CURVES))
+        z, inputs = module.encode(x)[0], module.observation.encoder_input(x).numpy()
+        data = None
+        if n_samples >= _LEAST_ROWS:
+            many = table.rows(_spread(n_samples, _ROWS_FOR_CORRELATIONS))
+            data = module.observation.encoder_input(many).numpy()
+    features, factors = anchor_positions(support)
+    curves = response_curves(module, z, features)
+    correlation = _factor_correlation(module, z)
+    follow = dominance(module, z[_spread(len(z), _ROWS_FOR_SLOPES)], correlation, features, factors)
+    evidence = pair_evidence(curves, features, factors, data)
+    strength = _strength(module, curves, features, inputs)
+    groups = None
+    if cross_check and data is not None:
+        groups = anchors_from_covariance(data, feature_names=feature_names)
+
+    names, factor_names = np.asarray(feature_names, dtype=object), [str(name) for name in factor_names]
+    rows = []
+    for k in active.tolist():
+        own = np.flatnonzero(factors == k)
+        item = FactorEvidence.gather(own, features, strength, evidence, follow, names)
+        item.given = [str(names[j]) for j in features[own] if bool(module.frozen[j].all())]
+        item.returns = _returns(stability, factor_names[k])
+        nearest, item.a3_margin = _nearest(correlation, k, active)
+        item.nearest_factor = None if nearest is None else factor_names[nearest]
+        if groups is not None:
+            item.confirmed, item.suggested = _cross_check(groups, features[own], names)
+        verdict, reason = judge(item, module.observation.likelihood.name)
+        rows.append({"factor": factor_names[k], "verdict": verdict, "reason": reason, **item.columns()})
+    columns = ["factor", "verdict", "reason", *FactorEvidence().columns()]
+    return Certificate(
+        table=pd.DataFrame(rows, columns=columns).set_index("factor"),
+        pairs=_pairs_table(evidence, features, factors, names, factor_names),
+        notes=theory_notes(module.observation, n_samples, _LEAST_ROWS),
+    )
+
+
+def _spread(n_rows: int, most: int) -> Tensor:
+    """Positions of at most so many rows, evenly over the table: the same rows every time."""
+    return torch.linspace(0, n_rows - 1, min(n_rows, most), dtype=torch.float64).round().long()
+
+
+def _factor_correlation(module: FactorModule, z: Tensor) -> np.ndarray:
+    """Correlation of the factors; under an identity prior, which says nothing about it, that of the means."""
+    covariance = module.factor_covariance.double().numpy()
+    if module.config["covariance"] == "identity":
+        covariance = np.atleast_2d(np.cov(z.double().numpy().T))
+    scale = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    scale = np.where(scale > 0, scale, 1.0)
+    correlation = covariance / scale / scale[:, None]
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def _strength(
+    module: FactorModule, curves: np.ndarray, features: np.ndarray, inputs: np.ndarray
+) -> np.ndarray:
+    """Share of each anchor's variance that its factor explains; shape (n_anchors,)."""
+    signal = curves.var(0)
+    noise = module.noise_variance.double().numpy()[features]
+    by_model = signal / np.maximum(signal + noise, 1e-12)
+    x = inputs[:, features].astype(np.float64)
+    spread = np.sqrt(np.maximum(x.var(0) * signal, 1e-24))
+    by_data = np.square(((x - x.mean(0)) * (curves - curves.mean(0))).mean(0) / spread)
+    real = module.observation.real_columns[features]
+    return np.where(real, by_model, np.minimum(by_data, 1.0))
+
+
+def _nearest(correlation: np.ndarray, k: int, active: np.ndarray) -> tuple[int | None, float]:
+    others = active[active != k]
+    if not len(others):
+        return None, 1.0
+    nearest = int(others[np.abs(correlation[k, others]).argmax()])
+    return nearest, float(1.0 - abs(correlation[k, nearest]))
+
+
+def _returns(stability: Any, factor: str) -> float:
+    return np.nan if stability is None else float(stability.reproducibility.get(factor, np.nan))
+
+
+def _cross_check(groups: AnchorGroups, own: np.ndarray, names: np.ndarray) -> tuple[int, list[str]]:
+    """Anchors that a group of the correlations joins, and features that it adds to them."""
+    confirmed, suggested = 0, []
+    for members in groups.groups:
+        shared = np.isin(members, own)
+        if shared.sum() >= 2:
+            confirmed += int(shared.sum())
+            suggested += [str(name) for name in names[members[~shared]]]
+    return confirmed, suggested
+
+
+def _pairs_table(
+    evidence: PairEvidence,
+    features: np.ndarray,
+    factors: np.ndarray,
+    names: np.ndarray,
+    factor_names: list[str],
+) -> pd.DataFrame:
+    order = np.argsort(factors[evidence.first], kind="stable")
+    evidence = PairEvidence(*(values[order] for values in evidence))
+    return pd.DataFrame(
+        {
+            "factor": [factor_names[k] for k in factors[evidence.first]],
+            "anchor": names[features[evidence.first]],
+            "other": names[features[evidence.second]],
+            "curve_difference": evidence.curve_difference,
+            "same_curve": evidence.curve_difference <= THRESHOLDS["curve_difference"],
+            "data_difference": evidence.data_difference,
+            "p_value": evidence.p_value,
+        }
+    )

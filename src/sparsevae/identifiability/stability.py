@@ -1,0 +1,303 @@
+"""Which factors come back when a model is fitted again, from other seeds or on bootstraps of the samples."""
+
+from __future__ import annotations
+
+import numbers
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
+
+from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
+from sparsevae.identifiability.matching import match_factors
+from sparsevae.validation import check_choice, check_positive
+
+__all__ = ["Stability", "stability"]
+
+RETURNED = {"overlap": 0.5, "rank_correlation": 0.8}
+"""A factor returns if its match has at least this overlap of supports and this rank correlation."""
+
+_CODED_ROWS = 5000  # samples over which ranks are compared
+_CONSENSUS = 0.5
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What refits agree on, told for the factors of the reference fit.
+
+    Attributes
+    ----------
+    reproducibility : Series
+        Share of the refits in which each active factor returned.
+    selection_probability : DataFrame
+        Share of the refits in which w_jk was not zero: a row per feature, a column per active factor. A refit
+        in which the factor did not return counts as one without it.
+    matches : DataFrame
+        A row per refit and factor: refit, factor, partner (column in the refit, -1 for none), overlap,
+        rank_correlation, returned.
+    refits : DataFrame
+        A row per refit: seed, n_active, n_nonzero, n_new (active factors without a counterpart that
+        returned), converged, seconds, failure (why there is no fit, empty if there is one).
+    how : {"seed", "bootstrap"}
+    """
+
+    reproducibility: pd.Series
+    selection_probability: pd.DataFrame
+    matches: pd.DataFrame
+    refits: pd.DataFrame
+    how: str
+
+    def consensus_mask(self, threshold: float = _CONSENSUS) -> pd.DataFrame:
+        """Support of the entries selected in at least this share of the refits: boolean, feature × factor."""
+        return self.selection_probability >= threshold
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per factor: reproducibility, mean overlap and rank correlation, size of the consensus."""
+        means = self.matches.groupby("factor", sort=False)[["overlap", "rank_correlation"]].mean()
+        return pd.DataFrame(
+            {
+                "reproducibility": self.reproducibility,
+                "overlap": means["overlap"].reindex(self.reproducibility.index),
+                "rank_correlation": means["rank_correlation"].reindex(self.reproducibility.index),
+                "n_consensus": self.consensus_mask().sum(),
+            }
+        )
+
+    def summary(self) -> str:
+        """The result in words."""
+        what = "other seeds" if self.how == "seed" else "bootstraps of the samples"
+        fitted = self.refits[self.refits["failure"] == ""]
+        lines = [
+            f"{len(fitted)} refits on {what}; {fitted['n_active'].min()} to {fitted['n_active'].max()} "
+            f"active factors, {len(self.reproducibility)} in the reference."
+        ]
+        for name, row in self.table.iterrows():
+            lines.append(
+                f"  {name}: returned in {row['reproducibility']:.0%} (support overlap {row['overlap']:.2f}, "
+                f"rank correlation {row['rank_correlation']:.2f}); {row['n_consensus']:.0f} features in the "
+                "consensus."
+            )
+        failed = len(self.refits) - len(fitted)
+        if failed:
+            lines.append(f"{failed} refits failed and count as refits in which nothing returned.")
+        slow = int((~fitted["converged"]).sum())
+        if slow:
+            lines.append(f"{slow} refits stopped before their mask had settled.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def stability(
+    model: Any,
+    X: Any,
+    n_refits: int = 20,
+    how: str = "seed",
+    *,
+    random_state: int | None = None,
+    n_jobs: int | None = -1,
+    verbose: int = 0,
+) -> Stability:
+    """Refit a model and report what comes back.
+
+    Parameters
+    ----------
+    model : SparseVAE
+        Fitted: the reference whose factors are looked for.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The table of the fit.
+    n_refits : int
+    how : {"seed", "bootstrap"}
+        Other seeds on the same samples: is the optimum found again? Samples drawn with replacement, and
+        another seed: would another sample of this size have shown the same?
+    random_state : int or None
+        Of the seeds and bootstraps; by default the model's own, if that is a number, so that the result
+        repeats.
+    n_jobs : int or None
+        Processes, each with one thread; -1 for all cores, 1 for this process with torch's threads. One
+        process also where the model trains on an accelerator.
+    verbose : int
+        1 shows a progress bar.
+
+    Returns
+    -------
+    Stability
+
+    Notes
+    -----
+    Factors are matched by the overlap of their supports and by the rank correlation of their posterior means
+    over X, never by column order or Pearson correlation: a fit is identified up to order and coordinate-wise
+    transformations. In a bootstrap a sample may be both in the training and in the validation rows of a
+    refit, so that its choice among starts is a little less careful than that of the reference.
+    """
+    check_is_fitted(model, "mask_")
+    check_positive("n_refits", n_refits, integer=True)
+    check_choice("how", how, ("seed", "bootstrap"))
+    table = _by_rows(X)
+    reference = _Reference.of(model, X, table)
+    seeds = np.random.SeedSequence(_entropy(random_state, model)).generate_state(n_refits)
+    jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows) for seed in seeds)
+    workers = 1 if _on_accelerator(model) else min(effective_n_jobs(n_jobs), n_refits)
+    refits = list(_run(jobs, n_refits, workers, verbose))
+    return _collect(refits, reference, how)
+
+
+class _Refit(NamedTuple):
+    seed: int
+    mask: np.ndarray | None
+    codes: np.ndarray | None
+    converged: bool
+    seconds: float
+    failure: str
+
+
+class _Reference(NamedTuple):
+    mask: np.ndarray
+    codes: np.ndarray
+    rows: np.ndarray
+    active: np.ndarray
+    factor_names: list[str]
+    feature_names: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, X: Any, table: Any) -> _Reference:
+        n_samples, n_features = table.shape
+        if n_features != model.mask_.shape[0] or n_samples < 3:
+            raise DataError(
+                f"Expected the table of the fit, with {model.mask_.shape[0]} features and at least 3 "
+                f"samples; got shape {table.shape}. Pass the table that fit saw."
+            )
+        rows = np.linspace(0, n_samples - 1, min(n_samples, _CODED_ROWS)).round().astype(int)
+        names = getattr(model, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(n_features)]
+        active = np.flatnonzero((model.mask_ != 0).any(0))
+        factors = [str(name) for name in model.get_feature_names_out()[active]]
+        return cls(
+            model.mask_,
+            np.asarray(model.transform(_take(table, rows))),
+            rows,
+            active,
+            factors,
+            np.asarray(names),
+        )
+
+
+def _refit(model: Any, table: Any, seed: int, how: str, rows: np.ndarray) -> _Refit:
+    """One refit; what it warned of and why it failed come back as values."""
+    fresh = clone(model).set_params(random_state=seed % (2**31 - 1), verbose=0)
+    chosen = table
+    if how == "bootstrap":
+        draw = np.random.default_rng(seed).integers(0, table.shape[0], table.shape[0])
+        chosen = _take(table, draw)
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fresh.fit(chosen)
+            codes = np.asarray(fresh.transform(_take(table, rows)))
+        except SparseVAEError as error:
+            return _Refit(seed, None, None, False, time.perf_counter() - began, str(error))
+    converged = not any(issubclass(item.category, ConvergenceWarning) for item in caught)
+    return _Refit(seed, fresh.mask_, codes, converged, time.perf_counter() - began, "")
+
+
+def _run(jobs: Iterable[Any], total: int, n_jobs: int, verbose: int) -> Iterator[_Refit]:
+    """Refits in the order of their seeds, in this process or in several with one thread each."""
+    if n_jobs == 1:
+        results: Iterable[_Refit] = (function(*args, **kwargs) for function, args, kwargs in jobs)
+    else:
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_single_threaded)(job) for job in jobs
+        )
+    yield from tqdm(results, total=total, unit="refit", dynamic_ncols=True, disable=not verbose)
+
+
+def _single_threaded(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> _Refit:
+    torch.set_num_threads(
+        1
+    )  # in a worker process: several with several threads each would fight over the cores
+    function, args, kwargs = job
+    return function(*args, **kwargs)
+
+
+def _collect(refits: list[_Refit], reference: _Reference, how: str) -> Stability:
+    active, names = reference.active, reference.factor_names
+    selected = np.zeros((len(reference.mask), len(active)))
+    matches, rows = [], []
+    for r, refit in enumerate(refits):
+        n_active = n_nonzero = n_returned = 0
+        if refit.mask is not None and refit.codes is not None:
+            n_active, n_nonzero = int((refit.mask != 0).any(0).sum()), int((refit.mask != 0).sum())
+            match = match_factors(reference.mask, reference.codes, refit.mask, refit.codes)
+            returned = (match.overlap >= RETURNED["overlap"]) & (
+                match.rank_correlation >= RETURNED["rank_correlation"]
+            )
+            for a, k in enumerate(active):
+                if returned[k]:
+                    n_returned += 1
+                    selected[:, a] += refit.mask[:, match.partner[k]] != 0
+                matches.append(
+                    (r, names[a], match.partner[k], match.overlap[k], match.rank_correlation[k], returned[k])
+                )
+        else:
+            matches += [(r, name, -1, 0.0, 0.0, False) for name in names]
+        rows.append(
+            (
+                refit.seed,
+                n_active,
+                n_nonzero,
+                n_active - n_returned,
+                refit.converged,
+                refit.seconds,
+                refit.failure,
+            )
+        )
+    columns = ["refit", "factor", "partner", "overlap", "rank_correlation", "returned"]
+    frame = pd.DataFrame(matches, columns=columns)
+    share = frame.groupby("factor", sort=False)["returned"].mean().reindex(names).astype(float)
+    details = ["seed", "n_active", "n_nonzero", "n_new", "converged", "seconds", "failure"]
+    return Stability(
+        reproducibility=share.rename("reproducibility"),
+        selection_probability=pd.DataFrame(
+            selected / len(refits), index=reference.feature_names, columns=pd.Index(names, name="factor")
+        ),
+        matches=frame,
+        refits=pd.DataFrame(rows, columns=details),
+        how=how,
+    )
+
+
+def _entropy(random_state: Any, model: Any) -> int | None:
+    for seed in (random_state, getattr(model, "random_state", None)):
+        if isinstance(seed, numbers.Integral):
+            # Apart from the reference's own stream: a refit with its very seed would agree by construction.
+            return int(seed) + 1
+    return None
+
+
+def _on_accelerator(model: Any) -> bool:
+    device = str(getattr(model, "device", "cpu"))
+    return device != "cpu" and (device != "auto" or torch.cuda.is_available())
+
+
+def _by_rows(X: Any) -> Any:
+    """A table whose rows can be taken by position; data frames stay data frames, for their names."""
+    return X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "columns") else np.asarray(X)
+
+
+def _take(table: Any, rows: np.ndarray) -> Any:
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    return table[rows]
