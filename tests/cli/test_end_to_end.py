@@ -38,11 +38,3 @@ def test_from_a_csv_file_to_the_factors_of_new_rows(tmp_path, frame, quick):
     refused = run("transform", "run", "nowhere.csv", cwd=tmp_path)
     assert refused.returncode == 1
     assert refused.stderr == "Error: Expected a table at nowhere.csv; there is no such file.\n"
-
-
-def test_version_and_help_need_no_command(tmp_path):
-    assert run("--version", cwd=tmp_path).stdout == f"sparsevae {sparsevae.__version__}\n"
-    shown = run("--help", cwd=tmp_path)
-    assert shown.returncode == 0
-    for command in ("demo", "fit", "transform", "data"):
-        assert command in shown.stdout

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 from sklearn.decomposition import FactorAnalysis
 
@@ -57,7 +60,7 @@ def demo(
     say(f"Fitting {rows} rows of {data.n_features} features, with room for {_N_FACTORS} factors ...")
     model = SparseVAE(_N_FACTORS, max_epochs=max_epochs, random_state=seed, verbose=int(is_watched()))
     started = time.perf_counter()
-    with collect_warnings():
+    with collect_warnings(), _one_thread():
         model.fit(train.X)
     comparison = _Comparison.of(model, train, test, time.perf_counter() - started)
     if plot is not None:
@@ -72,6 +75,17 @@ def demo(
         print(_masks_in_words(list(data.feature_names), curves, true_mask, comparison))
         print(_scores_in_words(comparison))
         print(_explanation(rows, comparison))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Seven features do not feed two threads: they would wait for each other, long on a busy machine."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,105 @@
+"""What the README and the quick start show is what happens."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sparsevae import SparseVAE
+
+from .helpers import invoke
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+QUICK_START = (ROOT / "docs" / "quick-start.md").read_text("utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def run(code: str, names: dict[str, object]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "example", "exec"), names)
+    return printed.getvalue()
+
+
+def without_digits(text: str) -> str:
+    """Numbers as signs of a number: a fit on another processor may differ in the last digit that is shown."""
+    return re.sub(r" *-?\d[\d.]*", " #", text)
+
+
+@pytest.fixture(scope="module")
+def example() -> tuple[str, dict[str, object]]:
+    """What the README's example prints, and the names that it leaves."""
+    names: dict[str, object] = {"__name__": "readme"}
+    (code,) = blocks(README, "python")
+    return run(code, names), names
+
+
+def test_the_example_prints_what_is_shown(example):
+    (shown,) = blocks(README, "text")
+    assert example[0] == shown
+
+
+def test_the_example_is_short():
+    (code,) = blocks(README, "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+
+
+def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, *more = blocks(QUICK_START, "python")
+    assert first == blocks(README, "python")[0]
+    shown = iter(blocks(QUICK_START, "text"))
+    assert next(shown) == example[0]
+    for code in more:
+        printed = run(code, example[1])
+        if printed:
+            assert without_digits(printed) == without_digits(next(shown))
+    assert next(shown, None) is None
+
+
+def test_the_table_of_parameters_has_the_defaults_of_the_code():
+    page = (ROOT / "docs" / "sparse-vae.md").read_text("utf-8")
+    written = dict(
+        re.findall(r"^\| `(\w+)` \| `(.+?)` \| ", page.split("## Parameters")[1], flags=re.MULTILINE)
+    )
+    signature = inspect.signature(SparseVAE).parameters
+    assert written == {name: repr(parameter.default) for name, parameter in signature.items()}
+
+
+@every_page
+def test_every_file_that_is_linked_is_there(page):
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert link.startswith("http") or (page.parent / link).exists(), link
+
+
+@every_page
+def test_the_make_targets_that_are_named_exist(page):
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    code = re.findall(r"`[^`]+`|^make .*$", page.read_text("utf-8"), flags=re.MULTILINE)
+    for target in re.findall(r"\bmake (\w+)", "\n".join(code)):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+@every_page
+def test_the_commands_that_are_shown_have_the_options_that_they_use(page):
+    for line in "".join(blocks(page.read_text("utf-8"), "console")).splitlines():
+        words = shlex.split(line.split("|")[0], comments=True)
+        if words and words[0] == "sparsevae" and not words[1].startswith("-"):
+            path = words[1:3] if words[1] == "data" else words[1:2]
+            shown = invoke(*path, "--help").stdout
+            for word in words[1 + len(path) :]:
+                if word.startswith("-"):
+                    assert re.search(rf"(^|[ ,]){word}\b", shown, flags=re.MULTILINE), line
