@@ -1,0 +1,132 @@
+"""How well are known factors found? One row per method, problem, seed and measure; what is done is not done again.
+
+Run ``python -m benchmarks.recovery`` from the root of the repository, with ``--quick`` for a few data sets each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from benchmarks.recovery.methods import METHODS
+from benchmarks.recovery.problems import PROBLEMS
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+import sparsevae
+from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
+
+KEY = ["method", "problem", "seed"]
+QUICK_SEEDS = 3
+DCI_ROWS = 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["default"])
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} data sets per problem")
+    parser.add_argument("--jobs", type=int, default=2, help="fits at the same time, one thread each")
+    parser.add_argument("--out", type=Path, default=Path("bench-results/recovery"))
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows_file = arguments.out / "rows.csv"
+    done = set(_read(rows_file)[KEY].itertuples(index=False, name=None))
+    runs = [
+        (method, problem, seed)
+        for problem in arguments.problems
+        for seed in range(min(PROBLEMS[problem].n_seeds, QUICK_SEEDS if arguments.quick else 10**9))
+        for method in arguments.methods
+        if (method, problem, seed) not in done
+    ]
+    parallel = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
+    for row in tqdm(parallel(delayed(run)(*key) for key in runs), total=len(runs), unit="fit"):
+        pd.DataFrame([row]).to_csv(rows_file, mode="a", header=not rows_file.exists(), index=False)
+    rows = _read(rows_file)
+    table = summary(rows)
+    (arguments.out / "summary.md").write_text(_markdown(table))
+    print(table.to_string(index=False))
+    plot(rows, arguments.out / "recovery.png")
+
+
+def run(method: str, problem: str, seed: int) -> dict[str, object]:
+    """Fit one method to one data set and measure it on rows it has not seen."""
+    torch.set_num_threads(1)
+    setting = PROBLEMS[problem]
+    data = setting.make(seed)
+    train, test = data.X[: setting.n_train], data.X[setting.n_train :]
+    factors = data.factors[setting.n_train :]
+    model = METHODS[method](setting, seed)
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(train)
+    seconds = time.perf_counter() - begin
+    codes = model.transform(test)
+    mask = getattr(model, "mask_", np.ones((train.shape[1], codes.shape[1])))
+    active = np.flatnonzero((mask != 0).any(0))
+    row: dict[str, object] = {"method": method, "problem": problem, "seed": seed, "seconds": seconds}
+    row |= {"n_active": len(active), "n_true": factors.shape[1], "score": model.score(test)}
+    if factors.shape[1]:
+        row["support_f1"] = support_f1(mask, data.mask)
+        row["anchor_f1"] = anchor_f1(mask, data.mask)
+        if len(active):
+            chosen = codes[:DCI_ROWS, active]
+            row["dci"] = dci(chosen, factors[:DCI_ROWS]).disentanglement
+            row["spearman"] = spearman_mcc(chosen, factors[:DCI_ROWS])
+    if setting.likelihood == "gaussian":
+        row["mse"] = float(np.square(model.inverse_transform(codes) - test).mean())
+    return row | {"version": sparsevae.__version__, "torch": torch.__version__, "machine": platform.machine()}
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means over data sets, and how many of them have the right number of factors."""
+    rows = rows.assign(right_count=rows["n_active"] == rows["n_true"])
+    grouped = rows.groupby(["problem", "method"], sort=False)
+    measures = ["dci", "spearman", "support_f1", "anchor_f1", "mse", "score", "seconds"]
+    table = grouped[[m for m in measures if m in rows]].mean().round(3)
+    table.insert(0, "right_count", grouped["right_count"].sum().astype(str) + " of " + grouped.size().astype(str))
+    return table.reset_index()
+
+
+def plot(rows: pd.DataFrame, path: Path) -> None:
+    """Disentanglement and support against the factors' correlation, as in the paper's figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = rows[rows["problem"].str.startswith("synthetic-")]
+    if rows.empty:
+        return
+    rows = rows.assign(correlation=rows["problem"].str.removeprefix("synthetic-").astype(float))
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), constrained_layout=True)
+    titles = {"dci": "DCI disentanglement", "support_f1": "support F1", "mse": "held-out MSE"}
+    for axis, (measure, title) in zip(axes, titles.items(), strict=True):
+        for method, group in rows.groupby("method", sort=False):
+            mean = group.groupby("correlation")[measure].mean()
+            axis.plot(mean.index, mean.to_numpy(), marker="o", label=method)
+        axis.set(title=title, xlabel="correlation of the factors")
+    axes[0].set_ylim(0, 1.02)
+    axes[1].set_ylim(0, 1.02)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    header = "| " + " | ".join(table.columns) + " |\n|" + "---|" * len(table.columns) + "\n"
+    return header + "".join("| " + " | ".join(str(v) for v in row) + " |\n" for row in table.itertuples(index=False))
+
+
+if __name__ == "__main__":
+    main()
