@@ -1,5 +1,9 @@
 """Estimators with scikit-learn's interface."""
 
+from sparsevae.estimators.nmf import NMF
+from sparsevae.estimators.oi_vae import OIVAE
 from sparsevae.estimators.sparse_vae import SparseVAE
+from sparsevae.estimators.vae import VAE
+from sparsevae.estimators.vsc import VSC
 
-__all__ = ["SparseVAE"]
+__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE"]

@@ -1,0 +1,294 @@
+"""Non-negative matrix factorisation behind the interface of the other estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.decomposition import NMF as MatrixFactorization
+from sklearn.decomposition import non_negative_factorization
+from sklearn.utils.validation import check_is_fitted
+
+from sparsevae.estimators.base import TableEstimator
+from sparsevae.exceptions import ConvergenceWarning, DataError
+from sparsevae.metrics import log_likelihood
+from sparsevae.priors import calibrate_noise_scale, map_noise_variance
+from sparsevae.validation import check_fraction, check_positive, column_moments, row_totals
+
+__all__ = ["NMF"]
+
+_MAX_EPOCHS = 400
+_NU = 3.0  # degrees of freedom of the noise prior, as for the other estimators
+_FLOOR = 1e-6  # smallest share of a word, rate or probability: the released code's
+_SOLVED = 1e-10  # codes are solved for to this accuracy, so that they do not depend on the rows beside
+_DISPERSION = (1e-3, 1e6)  # range of the inverse dispersion; above it a count is Poisson
+
+
+class NMF(TableEstimator):
+    r"""Non-negative matrix factorisation, scored by the likelihoods of the other estimators.
+
+    .. math:: \min_{Z, H \ge 0}\; \tfrac12\|X - Z H\|_F^2 + \tfrac{\alpha}{2}\left(\|Z\|_F^2 +
+    \|H\|_F^2\right)
+
+    Parameters
+    ----------
+    n_factors : int
+    likelihood : str or dict
+        What `score` is computed with: the product :math:`ZH` is taken as the mean (of real values and
+        counts), as probabilities (of zeros and ones), or as weights of words (multinomial). The fit is the
+        least-squares fit whatever the likelihood.
+    alpha : float
+        Weight of the penalties; 0 for none. The paper's ``alpha=1.0`` of scikit-learn before 1.2, which is
+        ``alpha_W=alpha/n_features, alpha_H=alpha/n_samples`` there today.
+    l1_ratio : float
+        Share of the penalty that is on absolute values instead of squares.
+    max_epochs : int, optional
+        Sweeps of coordinate descent; 400 by default.
+    random_state : int, RandomState or None
+        Of the start, where there are more factors than samples or features.
+    verbose : int
+        1 prints scikit-learn's progress.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_factors, n_features)
+        H, with exact zeros.
+    mask_ : ndarray of shape (n_features, n_factors)
+        The same transposed.
+    noise_variance_ : ndarray of shape (n_features,)
+        σ² of real-valued features under the noise prior of the other estimators, NaN for others.
+    active_factors_ : ndarray of int
+        Factors with a weight on any feature.
+    history_ : DataFrame
+        One row: sweeps and the final objective.
+    n_features_in_, feature_names_in_, n_iter_
+
+    Notes
+    -----
+    `score` is the log likelihood of a row at its own codes. There is no prior on the codes and nothing is
+    charged for them: it is not a bound on log p(x), and it is comparable with the *reconstruction* of the
+    other estimators, not with their score. There is no model to draw from either, hence no ``sample``.
+    """
+
+    _fitted: ClassVar[str] = "components_"
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        likelihood: str | Mapping[str, Any] = "gaussian",
+        alpha: float = 1.0,
+        l1_ratio: float = 0.0,
+        max_epochs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.likelihood = likelihood
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.max_epochs = max_epochs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features), non-negative
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.__dict__.pop("components_", None)  # a fit that fails leaves an estimator that is not fitted
+        X = self._check_table(X, reset=True)
+        n_samples, n_features = X.shape
+        model = MatrixFactorization(
+            self.n_factors,
+            alpha_W=self.alpha / n_features,
+            alpha_H=self.alpha / n_samples,
+            l1_ratio=float(self.l1_ratio),
+            max_iter=self.max_epochs or _MAX_EPOCHS,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X)
+        if model.n_iter_ >= model.max_iter:
+            warnings.warn(
+                f"The factorisation was still changing after {model.n_iter_} sweeps. Raise max_epochs.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        # In one order of memory, so that products round the same before and after a round trip to disk.
+        self.components_ = np.ascontiguousarray(model.components_)
+        self.mask_ = np.ascontiguousarray(self.components_.T)
+        self.active_factors_ = np.flatnonzero((self.components_ != 0).any(1))
+        self.n_iter_ = int(model.n_iter_)
+        objective = float(model.reconstruction_err_)
+        self.history_ = pd.DataFrame({"epoch": [self.n_iter_], "objective": [objective]})
+        self._n_features_out = self.n_factors
+        self._learn_spread(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes of each row: the non-negative least-squares solution given the components.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_factors)
+        """
+        check_is_fitted(self, self._fitted)
+        X = self._check_table(X, reset=False)
+        return self._codes(X)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """The product of codes and components.
+
+        Parameters
+        ----------
+        Z : array of shape (n_samples, n_factors)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self, self._fitted)
+        Z = np.asarray(Z)
+        if Z.ndim != 2 or Z.shape[1] != self.n_factors:
+            raise DataError(
+                f"Expected factors of shape (n_samples, {self.n_factors}), as transform returns; got "
+                f"{Z.shape}. Pass all columns that transform returned."
+            )
+        return Z @ self.components_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log likelihood of each row at its own codes, in the units of the table.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, self._fitted)
+        X = self._check_table(X, reset=False)
+        mean = self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
+        total = np.zeros(X.shape[0])
+        for part, columns in self._likelihood().split(X.shape[1]):
+            total += log_likelihood(
+                X[:, columns],
+                _possible(mean[:, columns], part.name),
+                likelihood=part.name,
+                noise_variance=self.noise_variance_[columns],
+                inverse_dispersion=self.inverse_dispersion_[columns],
+            )
+        return total
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log likelihood per sample at the samples' own codes; higher is better, and not a bound."""
+        return super().score(X, y)
+
+    def loadings(self) -> pd.DataFrame:
+        """The components with names: a row per feature, a column per active factor."""
+        check_is_fitted(self, self._fitted)
+        names = self.get_feature_names_out()[self.active_factors_]
+        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self._feature_names(), columns=names)
+
+    def effects(self) -> pd.DataFrame:
+        """Slope of each feature on each factor: for a linear model, the loadings."""
+        return self.loadings()
+
+    # -- helpers --------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_positive("n_factors", self.n_factors, integer=True)
+        if self.max_epochs is not None:
+            check_positive("max_epochs", self.max_epochs, integer=True)
+        if self.alpha != 0:
+            check_positive("alpha", self.alpha)
+        if self.l1_ratio != 1:
+            check_fraction("l1_ratio", self.l1_ratio)
+
+    def _check_values(self, X: Any) -> Any:
+        X = super()._check_values(X)
+        lowest = X.min()
+        if lowest < 0:
+            raise DataError(
+                f"Expected no Negative values in data passed to NMF; got a minimum of {lowest:g}. Use VAE or "
+                "SparseVAE for tables with negative values."
+            )
+        return X
+
+    def _codes(self, X: Any) -> np.ndarray:
+        """Codes, zero for rows without anything in them."""
+        codes, _, _ = non_negative_factorization(
+            X,
+            H=self.components_.astype(X.dtype, copy=False),
+            n_components=self.n_factors,
+            update_H=False,
+            alpha_W=self.alpha / X.shape[1],
+            l1_ratio=float(self.l1_ratio),
+            tol=_SOLVED,
+            max_iter=10 * _MAX_EPOCHS,
+        )
+        codes[row_totals(X) == 0] = 0.0
+        return codes
+
+    def _learn_spread(self, X: Any) -> None:
+        """Noise variances, and inverse dispersions of counts, from what the factorisation leaves."""
+        n_samples, n_features = X.shape
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        mean = self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
+        squares = np.square(dense - mean).sum(0)
+        self.noise_variance_ = np.full(n_features, np.nan)
+        self.inverse_dispersion_ = np.full(n_features, np.nan)
+        variances = column_moments(X)[1]
+        for part, columns in self._likelihood().split(n_features):
+            if part.support == "real":
+                xi = calibrate_noise_scale(variances[columns]) if variances[columns].any() else 1.0
+                residual = torch.as_tensor(squares[columns])
+                self.noise_variance_[columns] = map_noise_variance(residual, n_samples, _NU, xi).numpy()
+            elif part.has_dispersion:
+                # Var(x) = m + m²/r, by moments.
+                excess = np.maximum(squares[columns] - mean[:, columns].sum(0), 0.0)
+                square = np.square(mean[:, columns]).sum(0)
+                ratio = np.divide(square, excess, out=np.full(len(columns), np.inf), where=excess > 0)
+                self.inverse_dispersion_[columns] = np.clip(ratio, *_DISPERSION)
+
+    def _state(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        return {name: value for name, value in vars(self).items() if name not in parameters}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _possible(mean: np.ndarray, likelihood: str) -> np.ndarray:
+    """Means that leave nothing impossible: zeros lifted to the floor, probabilities below one."""
+    if likelihood == "gaussian":
+        return mean
+    if likelihood == "multinomial":
+        sums = mean.sum(1, keepdims=True)
+        return np.where(sums > 0, mean / np.where(sums > 0, sums, 1.0), 1.0 / mean.shape[1]) + _FLOOR
+    return np.clip(mean, _FLOOR, 1.0 - _FLOOR if likelihood == "bernoulli" else None)

@@ -1,0 +1,282 @@
+r"""Variational sparse coding (Tonolini et al. 2020): factors that are exactly zero for most samples.
+
+.. math::
+    q(z_k \mid x) = \gamma_k(x)\, N(\mu_k(x), \sigma_k^2(x)) + (1 - \gamma_k(x))\, \delta_0, \qquad
+    p(z) = \sum_u \pi_u\, q(z \mid x_u)
+
+The prior is the posterior at learned pseudo-inputs :math:`x_u`; a selector :math:`s_u(x)` says which of them
+a sample is compared with. Shapes are those of `FactorModule`, replicates ``...`` in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from sparsevae.divergences import kl_bernoulli, kl_spike_slab
+from sparsevae.modules.base import Loss
+from sparsevae.modules.factor import FactorModule
+from sparsevae.modules.observation import Observation
+from sparsevae.networks import Encoder
+
+__all__ = ["SpikeSlab", "VSCModule"]
+
+_SLOPES = (10.0, 100.0)  # of the relaxed step at the beginning and at the end of the warm-up
+_RELEASED_SLOPE = 10.0
+_OPEN = 1.0  # log-odds at which gates start: open often enough for every factor to be tried
+
+
+class SpikeSlab(NamedTuple):
+    """Slab and log-odds of the slab, each of shape (..., n_factors)."""
+
+    mean: Tensor
+    log_variance: Tensor
+    logits: Tensor
+
+    def unsqueeze(self, dim: int) -> SpikeSlab:
+        """Each part with one more dimension."""
+        return SpikeSlab(*(part.unsqueeze(dim) for part in self))
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        r"""Mean :math:`\gamma\mu` and log of the variance :math:`\gamma\sigma^2 + \gamma(1-\gamma)\mu^2`."""
+        gamma = torch.sigmoid(self.logits)
+        between = torch.sigmoid(-self.logits) * self.mean.square()
+        return gamma * self.mean, logsigmoid(self.logits) + torch.log(self.log_variance.exp() + between)
+
+
+class VSCModule(FactorModule):
+    """A plain decoder under a spike-and-slab posterior and a prior of pseudo-inputs.
+
+    Parameters
+    ----------
+    observation : Observation
+    n_factors : int
+    hidden_sizes : sequence of int
+    sparsity : float
+        α, the share of open gates towards which the pseudo-inputs are drawn.
+    n_pseudo_inputs : int
+    warmup_epochs : int
+        Epochs in which the slabs grow from the standard normal to their own, and the relaxed step steepens.
+    released : bool
+        Repeat the arithmetic of the sparse VAE's released code: another divergence, a stronger draw towards
+        α, pseudo-inputs and selector that stay where they start.
+    **options
+        Further arguments of `FactorModule`.
+    """
+
+    encoder: _GatedEncoder
+    pseudo_share: Tensor
+    n_epochs: Tensor
+    _shares: Tensor
+
+    def __init__(
+        self,
+        observation: Observation,
+        n_factors: int,
+        hidden_sizes: Sequence[int] = (64, 64),
+        *,
+        sparsity: float = 0.01,
+        n_pseudo_inputs: int = 16,
+        warmup_epochs: int = 0,
+        released: bool = False,
+        generator: torch.Generator | None = None,
+        **options: Any,
+    ) -> None:
+        options.update(learned_mask=False, covariance="identity", gauge=False)
+        super().__init__(observation, n_factors, hidden_sizes, generator=generator, **options)
+        self.config.update(
+            sparsity=sparsity,
+            n_pseudo_inputs=n_pseudo_inputs,
+            warmup_epochs=warmup_epochs,
+            released=released,
+        )
+        self.n_noise = 2 * n_factors
+        shape, n_features = self.replicates, self.n_features
+        self.encoder = _GatedEncoder(
+            n_features,
+            n_factors,
+            hidden_sizes,
+            replicates=shape,
+            generator=generator,
+            linear_path=self.config["linear_path"],
+        )
+        pseudo_inputs = torch.randn(*shape, n_pseudo_inputs, n_features, generator=generator)
+        self.pseudo_inputs = nn.Parameter(pseudo_inputs, requires_grad=not released)
+        selector = torch.randn(*shape, n_pseudo_inputs, n_features, generator=generator) / n_features**0.5
+        self.selector_weight = nn.Parameter(selector, requires_grad=not released)
+        self.selector_bias = nn.Parameter(torch.zeros(*shape, n_pseudo_inputs), requires_grad=not released)
+        self.register_buffer("pseudo_share", torch.full((*shape, n_pseudo_inputs), 1.0 / n_pseudo_inputs))
+        self.register_buffer("n_epochs", torch.zeros(shape))
+
+    # -- the model ---------------------------------------------------------------------------------------
+
+    def posterior(self, x: Tensor) -> SpikeSlab:
+        """q(z | x) for rows in model units."""
+        return self._warmed(self.encoder.gated(self.observation.encoder_input(x)))
+
+    def prior(self) -> SpikeSlab:
+        """q(z | x_u) at each pseudo-input: parts of shape (..., n_pseudo_inputs, n_factors)."""
+        return self._warmed(self.encoder.gated(self.pseudo_inputs))
+
+    def select(self, x: Tensor) -> Tensor:
+        """s(x), the log share of each pseudo-input: shape (..., n_samples, n_pseudo_inputs)."""
+        inputs = self.observation.encoder_input(x)
+        return torch.log_softmax(inputs @ self.selector_weight.mT + self.selector_bias.unsqueeze(-2), -1)
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the factors under q(z | x), gates included."""
+        return self.posterior(x).moments()
+
+    def draw(self, posterior: SpikeSlab, noise: Tensor) -> Tensor:
+        r"""Factors from standard normal draws, of which half open the gates.
+
+        .. math:: z = T(\Phi(\epsilon') - 1 + \gamma) \odot (\mu + \sigma \odot \epsilon)
+
+        with T the step function; a steep sigmoid in its place while training, so that γ receives a gradient.
+
+        Parameters
+        ----------
+        posterior : SpikeSlab
+            Parts of shape (..., n_samples, n_factors).
+        noise : Tensor of shape (..., n_samples, 2 * n_factors)
+        """
+        slab_noise, gate_noise = noise.chunk(2, -1)
+        margin = torch.special.ndtr(gate_noise) - torch.sigmoid(-posterior.logits)
+        slab = posterior.mean + torch.exp(0.5 * posterior.log_variance) * slab_noise
+        if self.training:
+            return torch.sigmoid(self._slope() * margin) * slab
+        return torch.where(margin > 0, slab, 0.0)
+
+    def loss(self, x: Tensor, noise: Tensor, n_samples: int) -> Loss:
+        r"""Terms of the objective at one draw of the factors; ``noise`` has two draws per factor.
+
+        .. math:: -E_q \log p(x \mid z) + \sum_u s_u(x)\, D_{KL}[q(z \mid x) \,\|\, q(z \mid x_u)]
+            + K\, D_{KL}[\bar\gamma(x) \,\|\, \alpha]
+
+        with :math:`\bar\gamma(x)` the average over factors of the selected pseudo-inputs' γ.
+        """
+        posterior, prior, log_share = self.posterior(x), self.prior(), self.select(x)
+        output = self.decode(self.draw(posterior, noise))
+        if self.training:
+            self._collect(x, output, *posterior.moments())
+            self._shares = self._shares + log_share.detach().exp().sum(-2)
+        kl = self._selected_kl(posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
+        return Loss(
+            reconstruction=-self.log_likelihood(x, output).mean(-1),
+            kl=self.config["beta"] * kl.mean(-1),
+            **self.penalties(n_samples),
+        )
+
+    def bound(self, x: Tensor, draws: Tensor) -> Tensor:
+        r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `FactorModule.bound`.
+
+        The selector is the posterior of u, so its divergence from π counts too; the draw towards α does not.
+        """
+        posterior, log_share = self.posterior(x), self.select(x)
+        terms = [self.log_likelihood(x, self.decode(self.draw(posterior, draw))) for draw in draws]
+        choice = (log_share.exp() * (log_share - self.pseudo_share.log().unsqueeze(-2))).sum(-1)
+        kl = self._selected_kl(posterior, self.prior(), log_share) + choice
+        return torch.stack(terms).double().mean(0) - kl.double()
+
+    @torch.no_grad()
+    def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
+        """Factors drawn from the prior of a module without replicates: shape (n_samples, n_factors)."""
+        which = torch.multinomial(self.pseudo_share, n_samples, replacement=True, generator=generator)
+        chosen = SpikeSlab(*(part[which] for part in self.prior()))
+        return self.draw(chosen, torch.randn(n_samples, self.n_noise, generator=generator))
+
+    # -- between epochs ----------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def closed_form_update(self, n_samples: int) -> None:
+        """Noise variances, shares of the pseudo-inputs, and one epoch's step of the warm-up."""
+        if self._count:
+            # Not below what a pseudo-input chosen by a single sample would have.
+            share = (self._shares / self._count).clamp_min(1.0 / (n_samples + 1.0))
+            self.pseudo_share.copy_(share / share.sum(-1, keepdim=True))
+        super().closed_form_update(n_samples)
+        self.n_epochs.add_(1.0)
+
+    # -- helpers -----------------------------------------------------------------------------------------
+
+    @property
+    def warmth(self) -> Tensor:
+        """How far the warm-up has come, up to 1: shape (..., 1, 1)."""
+        share = (self.n_epochs + 1.0) / max(1, self.config["warmup_epochs"])
+        return share.clamp(max=1.0)[..., None, None]
+
+    def _warmed(self, own: SpikeSlab) -> SpikeSlab:
+        # At warmth 0 every slab is the standard normal: what a factor says, it says by its gate.
+        return SpikeSlab(self.warmth * own.mean, self.warmth * own.log_variance, own.logits)
+
+    def _slope(self) -> Tensor | float:
+        if self.config["released"]:
+            return _RELEASED_SLOPE
+        return _SLOPES[0] + (_SLOPES[1] - _SLOPES[0]) * self.warmth
+
+    def _selected_kl(self, posterior: SpikeSlab, prior: SpikeSlab, log_share: Tensor) -> Tensor:
+        divergence = _released_kl if self.config["released"] else kl_spike_slab
+        each = divergence(*posterior.unsqueeze(-2), *prior.unsqueeze(-3))  # ... × sample × pseudo-input
+        return (log_share.exp() * each).sum(-1)
+
+    def _sparsity_penalty(self, prior: SpikeSlab, log_share: Tensor) -> Tensor:
+        gamma = (log_share.exp() @ torch.sigmoid(prior.logits)).mean(-1)  # ... × sample
+        target = torch.logit(torch.as_tensor(self.config["sparsity"], dtype=gamma.dtype, device=gamma.device))
+        weight = self.n_features if self.config["released"] else self.n_factors
+        return weight * kl_bernoulli(torch.logit(gamma, eps=1e-6), target)
+
+    def _reset_statistics(self) -> None:
+        super()._reset_statistics()
+        self._shares = torch.zeros(())
+
+
+class _GatedEncoder(Encoder):
+    """An encoder with a third output, the log-odds of each factor's gate."""
+
+    def __init__(
+        self,
+        n_features: int,
+        n_factors: int,
+        hidden_sizes: Sequence[int],
+        *,
+        replicates: tuple[int, ...],
+        generator: torch.Generator | None,
+        linear_path: bool,
+    ) -> None:
+        super().__init__(
+            n_features,
+            n_factors,
+            hidden_sizes,
+            replicates=replicates,
+            generator=generator,
+            linear_path=linear_path,
+        )
+        width = self.mean_weight.shape[-1]
+        draw = torch.randn(*self.replicates, n_factors, width, generator=generator)
+        self.gate_weight = nn.Parameter(draw * width**-0.5)
+        self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), _OPEN))
+
+    def gated(self, x: Tensor) -> SpikeSlab:
+        """Slab and gate of each factor, for encoder inputs of shape (..., n_samples, n_features)."""
+        h = self.hidden(x)
+        return SpikeSlab(*self.moments(x, h), h @ self.gate_weight.mT + self.gate_bias.unsqueeze(-2))
+
+
+def _released_kl(
+    mean: Tensor,
+    log_variance: Tensor,
+    logits: Tensor,
+    prior_mean: Tensor,
+    prior_log_variance: Tensor,
+    prior_logits: Tensor,
+) -> Tensor:
+    """What the sparse VAE's released code has: γ on the log ratio only, σ for σ²; it can be negative."""
+    log_ratio = 0.5 * (prior_log_variance - log_variance)
+    deviation, prior_deviation = torch.exp(0.5 * log_variance), torch.exp(0.5 * prior_log_variance)
+    quadratic = (deviation + (mean - prior_mean).square()) / (2.0 * prior_deviation)
+    slab = torch.sigmoid(logits) * log_ratio + quadratic - 0.5
+    return (slab + kl_bernoulli(logits, prior_logits)).sum(-1)

@@ -1,0 +1,203 @@
+"""Variational sparse coding: the objective by hand, gates, warm-up, prior, and that everything is learned."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.distributions import Bernoulli, Normal, kl_divergence
+from torch.testing import assert_close
+
+from sparsevae.divergences import kl_spike_slab
+from sparsevae.modules.vsc import SpikeSlab, VSCModule
+
+FLOAT64 = torch.float64
+
+
+@pytest.fixture
+def make_vsc(make_observation):
+    def make(likelihood="gaussian", n_factors=3, hidden_sizes=(5, 4), *, seed=0, **options):
+        generator = torch.Generator().manual_seed(seed)
+        options = {"n_pseudo_inputs": 4, **options}
+        return VSCModule(
+            make_observation(likelihood), n_factors, hidden_sizes, generator=generator, **options
+        ).double()
+
+    return make
+
+
+def noise_of(module, n_samples=8, seed=2):
+    generator = torch.Generator().manual_seed(seed)
+    shape = (*module.replicates, n_samples, module.n_noise)
+    return torch.randn(shape, generator=generator, dtype=FLOAT64)
+
+
+def divergence_by_hand(posterior, prior):
+    slab = kl_divergence(
+        Normal(posterior.mean, torch.exp(0.5 * posterior.log_variance)),
+        Normal(prior.mean, torch.exp(0.5 * prior.log_variance)),
+    )
+    gates = kl_divergence(Bernoulli(logits=posterior.logits), Bernoulli(logits=prior.logits))
+    return (torch.sigmoid(posterior.logits) * slab + gates).sum(-1)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "multinomial", "bernoulli", "negative_binomial"])
+def test_every_parameter_receives_a_gradient(make_vsc, make_rows, likelihood):
+    module = make_vsc(likelihood, warmup_epochs=5)
+    loss = module.loss(make_rows(likelihood), noise_of(module), 100)
+    loss.objective.backward()
+    without = [n for n, p in module.named_parameters() if p.requires_grad and not (p.grad != 0).any()]
+    assert without == []
+    assert {"pseudo_inputs", "selector_weight", "selector_bias"} <= {
+        n for n, p in module.named_parameters() if p.requires_grad
+    }
+
+
+def test_the_objective_is_that_of_its_formula(make_vsc, make_rows):
+    module = make_vsc(sparsity=0.2).eval()
+    x, noise = make_rows(), noise_of(module)
+    posterior, prior = module.posterior(x), module.prior()
+    share = torch.softmax(
+        module.observation.encoder_input(x) @ module.selector_weight.T + module.selector_bias, -1
+    )
+    divergence = torch.zeros(8, dtype=FLOAT64)
+    for u in range(4):
+        one = SpikeSlab(*(part[u].expand(8, -1) for part in prior))
+        divergence = divergence + share[:, u] * divergence_by_hand(posterior, one)
+    gamma = (share @ torch.sigmoid(prior.logits)).mean(-1)
+    divergence = divergence + 3 * kl_divergence(Bernoulli(gamma), Bernoulli(torch.full_like(gamma, 0.2)))
+
+    z = module.draw(posterior, noise)
+    log_prob = Normal(module.decode(z), module.noise_variance.sqrt()).log_prob(x).sum(-1)
+
+    loss = module.loss(x, noise, 100)
+    assert_close(loss.kl, divergence.mean())
+    assert_close(loss.reconstruction, -log_prob.mean())
+    assert loss.mask_penalty == loss.weight_penalty == 0
+
+
+def test_gates_are_open_in_their_share_of_draws_and_shut_exactly(make_vsc):
+    module = make_vsc().eval()
+    logits = torch.tensor([-1.0, 0.0, 2.0], dtype=FLOAT64)
+    posterior = SpikeSlab(torch.ones(3, dtype=FLOAT64), torch.zeros(3, dtype=FLOAT64), logits)
+    z = module.draw(posterior, noise_of(module, 20_000))
+    assert_close((z != 0).double().mean(0), torch.sigmoid(logits), atol=0.015, rtol=0)
+
+
+def test_moments_are_those_of_the_draws(make_vsc):
+    module = make_vsc().eval()
+    generator = torch.Generator().manual_seed(5)
+    posterior = SpikeSlab(*(torch.randn(3, generator=generator, dtype=FLOAT64) for _ in range(3)))
+    z = module.draw(posterior, noise_of(module, 100_000))
+    mean, log_variance = posterior.moments()
+    assert_close(z.mean(0), mean, atol=0.02, rtol=0.02)
+    assert_close(z.var(0), log_variance.exp(), atol=0.02, rtol=0.03)
+
+
+def test_the_relaxed_gate_steepens_while_warming_up(make_vsc):
+    module = make_vsc(warmup_epochs=4).train()
+    posterior = SpikeSlab(*(torch.zeros(3, dtype=FLOAT64) + value for value in (1.0, -20.0, 0.0)))
+    noise = noise_of(module, 500)
+    softness = []
+    for _ in range(6):
+        z = module.draw(posterior, noise)
+        softness.append(float(torch.minimum(z, 1 - z).abs().mean()))
+        module._count = 0
+        module.closed_form_update(100)
+    assert all(a > b for a, b in pairwise(softness[:4]))
+    assert softness[3:] == [softness[3]] * 3
+    assert softness[-1] < 0.02
+
+
+def test_slabs_begin_near_the_standard_normal_and_end_as_their_own(make_vsc, make_rows):
+    module, x = make_vsc(warmup_epochs=10), make_rows()
+    own = make_vsc().posterior(x)
+    first = module.posterior(x)
+    assert_close(first.mean, 0.1 * own.mean)
+    assert_close(first.log_variance, 0.1 * own.log_variance)
+    assert_close(first.logits, own.logits)
+    for _ in range(12):
+        module.closed_form_update(100)
+    assert_close(module.posterior(x).mean, own.mean)
+    assert float(module.warmth) == 1.0
+
+
+def test_the_prior_shares_are_the_average_selection(make_vsc, make_rows):
+    module, x = make_vsc(), make_rows()
+    module.loss(x[:5], noise_of(module, 5), 8)
+    module.loss(x[5:], noise_of(module, 3), 8)
+    module.closed_form_update(8)
+    assert_close(module.pseudo_share, module.select(x).exp().mean(0), atol=1e-6, rtol=1e-6)
+
+
+def test_the_bound_is_a_lower_bound_on_the_mixture_and_its_choice_counts(make_vsc, make_rows):
+    """Importance weights under p(z) = Σ π q(z | x_u) give log p(x) itself, which the bound stays below."""
+    module, x = make_vsc().eval(), make_rows()
+    with torch.no_grad():
+        module.pseudo_share.copy_(torch.tensor([0.1, 0.2, 0.3, 0.4]))
+        draws = noise_of(module, 4000)
+        elbo = module.bound(x, draws)
+        prior = module.prior()
+        generator = torch.Generator().manual_seed(3)
+        which = torch.multinomial(module.pseudo_share, 20_000, replacement=True, generator=generator)
+        z = module.draw(SpikeSlab(*(part[which] for part in prior)), noise_of(module, 20_000))
+        output = module.decode(z)
+        terms = torch.stack([module.log_likelihood(row.expand(20_000, -1), output) for row in x])
+        evidence = torch.logsumexp(terms, 1) - torch.log(torch.tensor(20_000.0))
+    assert (elbo < evidence + 0.05).all()
+
+
+def test_factors_drawn_from_the_prior_are_mostly_zero_where_gates_are_shut(make_vsc):
+    module = make_vsc().eval()
+    with torch.no_grad():
+        module.encoder.gate_bias.copy_(torch.tensor([-30.0, 30.0, -30.0]))
+        module.encoder.gate_weight.zero_()
+    z = module.draw_prior(50, torch.Generator().manual_seed(0))
+    assert z.shape == (50, 3)
+    assert (z[:, [0, 2]] == 0).all()
+    assert (z[:, 1] != 0).all()
+
+
+def test_replicates_are_separate_models(make_vsc, make_rows):
+    module, x = make_vsc(replicates=(2,)), make_rows()
+    noise = noise_of(module)
+    together = module.loss(x, noise, 100)
+    for r in range(2):
+        alone = make_vsc(seed=1)
+        state = module.state_dict()
+        alone.load_state_dict(
+            {name: state[name][r] if state[name].shape != value.shape else state[name]
+             for name, value in alone.state_dict().items()}
+        )  # fmt: skip
+        one = alone.loss(x, noise[r], 100)
+        assert_close(together.reconstruction[r], one.reconstruction)
+        assert_close(together.kl[r], one.kl)
+
+
+def test_the_released_arithmetic_is_kept_apart(make_vsc, make_rows):
+    module = make_vsc(released=True)
+    module.loss(make_rows(), noise_of(module), 100).objective.backward()
+    assert module.pseudo_inputs.grad is None
+    assert module.selector_weight.grad is None
+    assert all(p.grad is not None and (p.grad != 0).any() for p in module.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("variance, released", [(2.0, -0.13), (100.0, -0.33)])
+def test_the_released_divergence_can_be_negative_where_the_right_one_is_not(make_vsc, variance, released):
+    zero = torch.zeros(1, 1, dtype=FLOAT64)
+    gamma = torch.logit(torch.full((1, 1), 0.05, dtype=FLOAT64))
+    posterior, prior = SpikeSlab(zero, zero, gamma), SpikeSlab(zero, zero + variance, gamma)
+    prior = prior._replace(log_variance=prior.log_variance.log())
+    share = torch.zeros(1, 1, dtype=FLOAT64)
+    value = make_vsc(n_factors=1, released=True)._selected_kl(posterior, prior, share)
+    assert value.item() == pytest.approx(released, abs=0.01)
+    assert kl_spike_slab(*posterior, *prior).item() > 0
+
+
+def test_a_module_is_rebuilt_from_its_configuration(make_vsc, make_observation, make_rows):
+    module = make_vsc(warmup_epochs=3, sparsity=0.1)
+    module.closed_form_update(10)
+    copy = VSCModule(make_observation(), generator=torch.Generator(), **module.config).double()
+    copy.load_state_dict(module.state_dict())
+    assert_close(copy.posterior(make_rows()), module.posterior(make_rows()))
