@@ -166,7 +166,8 @@ BAD_TABLES = {
     "empty.csv": (b"", "the file is empty"),
     "blank.csv": (b"\n\n", "the file is empty"),
     "header.csv": (b"a,b,c\n", "at least one row"),
-    "latin.csv": ("größe,b\n1,2\n3,4\n".encode("latin-1"), "UTF-8; got byte 0xf6 at position 2"),
+    "latin.csv": ("größe,b\n1,2\n3,4\n".encode("latin-1"), "UTF-8; got byte 0xf6 in line 1"),
+    "late.csv": (b"a,b\n" + b"1,2\n" * 300 + b"1,\xff\n", "got byte 0xff in line 302"),
     "words.csv": (
         b"a,b,c\n1,red,2\n2,blue,3\n",
         "got something else in column 'b', for example 'red' in row 1",

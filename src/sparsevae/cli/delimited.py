@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sparsevae.cli.formats import ID_NAMES, RawTable, ReadOptions, open_text
+from sparsevae.cli.formats import ID_NAMES, RawTable, ReadOptions, not_utf8, open_text
 from sparsevae.exceptions import DataError
 
 __all__ = ["read_delimited"]
@@ -27,10 +27,7 @@ def read_delimited(path: Path, options: ReadOptions) -> RawTable:
         layout = _look_at(path, options)
         frame = _read(path, layout)
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"Expected {path} to be text in UTF-8; got byte {error.object[error.start]:#04x} at position "
-            f"{error.start}. Save the table as UTF-8 CSV."
-        ) from error
+        raise not_utf8(path) from error
     except (pd.errors.ParserError, csv.Error) as error:
         raise DataError(f"Expected as many fields in every line of {path}; {str(error).strip()}.") from error
     names = list(layout.names)

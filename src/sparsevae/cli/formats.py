@@ -20,6 +20,7 @@ __all__ = [
     "ID_NAMES",
     "RawTable",
     "ReadOptions",
+    "not_utf8",
     "open_text",
     "read_h5ad",
     "read_matrix_market",
@@ -181,7 +182,7 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
         ) from error
     try:
         cells = anndata.read_h5ad(path)
-    except (OSError, KeyError, ValueError, anndata._io.utils.AnnDataReadError) as error:
+    except Exception as error:  # h5py's and anndata's own, and many built-in ones
         raise DataError(f"Expected {path} to be an H5AD file; it cannot be read ({error}).") from error
     if options.layer is not None and options.layer not in cells.layers:
         there = ", ".join(cells.layers) or "none"
@@ -203,16 +204,27 @@ def read_names(path: Path) -> np.ndarray:
         with open_text(path) as file:
             lines = [line.rstrip("\r\n") for line in file]
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"Expected {path} to be text in UTF-8; got byte {error.object[error.start]:#04x}."
-        ) from error
+        raise not_utf8(path) from error
     return np.array([line.split("\t")[0].split(",")[0].strip('"') for line in lines if line], dtype=object)
 
 
 def open_text(path: Path) -> Any:
     """A text file in UTF-8, with or without a byte order mark or gzip around it."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
+    return _opener(path)(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def not_utf8(path: Path) -> DataError:
+    """The error for a text file that is not in UTF-8, with the place where that shows."""
+    with _opener(path)(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return DataError(
+                    f"Expected {path} to be text in UTF-8; got byte {line[error.start]:#04x} in line "
+                    f"{number}. Save it again as UTF-8."
+                )
+    return DataError(f"Expected {path} to be text in UTF-8. Save it again as UTF-8.")
 
 
 def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.ndarray:
@@ -230,6 +242,10 @@ def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.
             f"'{column.iloc[row]}' in row {row + 1}. Leave it out{remedy}, or encode it as numbers."
         )
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _opener(path: Path) -> Any:
+    return gzip.open if path.suffix.lower() == ".gz" else open
 
 
 def _is_text(column: pd.Series) -> bool:

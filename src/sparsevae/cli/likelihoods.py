@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from sparsevae.cli.tables import blocks_of_values
 from sparsevae.validation import column_moments
 
 __all__ = ["choose_likelihood"]
@@ -27,17 +27,19 @@ def choose_likelihood(X: Any) -> tuple[str, str]:
     (str, str)
         Name of the likelihood, and the reason as a clause.
     """
-    values = X.data if sparse.issparse(X) else np.asarray(X).ravel()
-    n_cells = X.shape[0] * X.shape[1]
-    n_zeros = n_cells - np.count_nonzero(values)
-    if values.size == 0 or not values.any():
+    n_cells, n_nonzero, largest = X.shape[0] * X.shape[1], 0, 0.0
+    for values in blocks_of_values(X):
+        if values.min() < 0:
+            return "gaussian", "some values are negative"
+        if not np.array_equal(values, np.rint(values)):
+            return "gaussian", "some values are fractions"
+        n_nonzero += int(np.count_nonzero(values))
+        largest = max(largest, float(values.max()))
+    if not n_nonzero:
         return "gaussian", "every value is zero"
-    if values.min() < 0:
-        return "gaussian", "some values are negative"
-    if not np.issubdtype(values.dtype, np.integer) and not np.array_equal(values, np.rint(values)):
-        return "gaussian", "some values are fractions"
-    if values.max() <= 1:
+    if largest <= 1:
         return "bernoulli", "every value is 0 or 1"
+    n_zeros = n_cells - n_nonzero
     if n_zeros < _MANY_ZEROS * n_cells:
         return (
             "gaussian",

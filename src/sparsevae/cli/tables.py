@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sparsevae.cli.delimited import read_delimited
 from sparsevae.cli.formats import RawTable, ReadOptions
 from sparsevae.exceptions import DataError
 
-__all__ = ["TableFile", "check_file", "fingerprint", "list_names", "read_table"]
+__all__ = ["TableFile", "blocks_of_values", "check_file", "fingerprint", "list_names", "read_table"]
 
 _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     ".csv": read_delimited,
@@ -30,6 +30,7 @@ _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     ".mtx": formats.read_matrix_market,
     ".h5ad": formats.read_h5ad,
 }
+_BLOCK = 1 << 22  # values looked at together
 _COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
 
 
@@ -129,6 +130,15 @@ def fingerprint(path: Path) -> dict[str, Any]:
     return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
+def blocks_of_values(X: Any) -> Iterator[np.ndarray]:
+    """The values of a table in parts, since a mapped file need not fit into memory; stored ones if sparse."""
+    if sparse.issparse(X):
+        yield from (X.data[i : i + _BLOCK] for i in range(0, X.nnz, _BLOCK))
+        return
+    step = max(1, _BLOCK // X.shape[1])
+    yield from (np.asarray(X[i : i + step]) for i in range(0, X.shape[0], step))
+
+
 def list_names(names: Any, most: int = 5) -> str:
     """The first few names in quotes, and how many more there are."""
     shown = ", ".join(f"'{name}'" for name in list(names)[:most])
@@ -176,22 +186,21 @@ def _check_names(names: np.ndarray | None, path: Path) -> None:
 
 
 def _check_cells(X: Any, names: np.ndarray | None, path: Path) -> None:
-    values = X.data if sparse.issparse(X) else X
-    if np.issubdtype(values.dtype, np.bool_) or np.issubdtype(values.dtype, np.integer):
+    if X.dtype.kind in "biu":
         return
-    if not np.issubdtype(values.dtype, np.floating):
-        raise DataError(f"Expected numbers in {path}; got values of type {values.dtype}.")
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    if X.dtype.kind != "f":
+        raise DataError(f"Expected numbers in {path}; got values of type {X.dtype}.")
+    if all(np.isfinite(values).all() for values in blocks_of_values(X)):
         return
     if sparse.issparse(X):
-        row, column = (int(index[np.flatnonzero(bad)[0]]) for index in (X.tocoo().row, X.tocoo().col))
+        entries = X.tocoo()
+        rows, columns = (index[~np.isfinite(entries.data)] for index in (entries.row, entries.col))
     else:
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-    where = f"column {_name(names, column)}, row {row + 1}"
-    missing = int(np.isnan(values).sum())
-    if missing:
-        empty = f"{missing} {'is' if missing == 1 else 'are'} empty"
+        rows, columns = np.nonzero(~np.isfinite(X))
+    where = f"column {_name(names, int(columns[0]))}, row {int(rows[0]) + 1}"
+    n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
+    if n_missing:
+        empty = f"{n_missing} {'is' if n_missing == 1 else 'are'} empty"
         raise DataError(
             f"Expected a number in every cell of {path}; {empty}, the first in {where}. Missing values are "
             "not supported yet: fill them in, or leave out such rows or columns."
