@@ -19,7 +19,9 @@ TINY = {"n_factors": 2, "hidden_sizes": (5,), "recipe": "paper", "max_epochs": 4
 
 def _make_table(likelihood="gaussian", n_samples=60, n_features=7, seed=0):
     rng = np.random.default_rng(seed)
-    loadings = np.random.default_rng(1).normal(size=(2, n_features)) * (np.arange(n_features) % 2 == [[0], [1]])
+    loadings = np.random.default_rng(1).normal(size=(2, n_features)) * (
+        np.arange(n_features) % 2 == [[0], [1]]
+    )
     signal = rng.normal(size=(n_samples, 2)) @ loadings
     real = 10.0 * np.arange(n_features) + 3.0 * (signal + 0.5 * rng.normal(size=signal.shape))
     binary = (signal + rng.normal(size=signal.shape) > 0).astype(float)

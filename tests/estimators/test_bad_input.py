@@ -1,0 +1,211 @@
+"""Unusable tables and parameters are refused in words, and leave no half-fitted model behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from sparsevae import SparseVAE
+from sparsevae.exceptions import DataError, DivergenceError, ParameterError
+
+
+def with_cell(X, value):
+    X = X.copy()
+    X[3, 1] = value
+    return X
+
+
+# -- tables -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["fit", "transform", "score", "score_samples"])
+def test_missing_values_are_said_to_be_unsupported_yet(make_model, fitted, make_table, method):
+    model = make_model() if method == "fit" else fitted()
+    with pytest.raises(
+        DataError, match=r"NaN in 1 cells, columns 'x1'. Missing values are not supported yet"
+    ):
+        getattr(model, method)(with_cell(make_table(), np.nan))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e38])
+def test_infinity_and_numbers_beyond_float32_are_refused(make_model, make_table, value):
+    with pytest.raises(DataError, match=r"below 1e\+37; got infinity \(inf\) or larger numbers in 1 cells"):
+        make_model().fit(with_cell(make_table(), value))
+
+
+def test_missing_values_of_a_data_frame_are_named(make_model, make_table):
+    frame = make_table("mixed").astype({"c": "Int64"})
+    frame.loc[2, "c"] = pd.NA
+    with pytest.raises(DataError, match="columns 'c'"):
+        make_model("mixed").fit(frame)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "negative_binomial", "multinomial"])
+def test_counts_are_whole_and_not_negative(make_model, make_table, kind):
+    X = make_table(kind)
+    with pytest.raises(
+        DataError, match=rf"Negative values in data passed to a {kind} likelihood; got a minimum of -2"
+    ):
+        make_model(kind).fit(with_cell(X, -2.0))
+    with pytest.raises(
+        DataError, match=rf"whole numbers for a {kind} likelihood; got fractions such as 1.25"
+    ):
+        make_model(kind).fit(with_cell(X, 1.25))
+
+
+def test_binary_features_are_zeros_and_ones(make_model, make_table):
+    with pytest.raises(
+        DataError, match=r"only 0 and 1 for a bernoulli likelihood; got 3. Binarise the table"
+    ):
+        make_model("bernoulli").fit(with_cell(make_table("bernoulli"), 3.0))
+
+
+def test_each_kind_of_a_mixed_table_is_checked_by_itself(make_model, make_table):
+    frame = make_table("mixed")
+    frame.loc[0, "d"] = 0.5
+    with pytest.raises(DataError, match="whole numbers for a poisson likelihood"):
+        make_model("mixed").fit(frame)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_columns_of_text_are_named(make_model, library):
+    frame = library.DataFrame({"x": [1.0, 2.0, 3.0], "city": ["Rome", "Oslo", "Bern"]})
+    with pytest.raises(DataError, match=r"'city'. Drop these columns, or encode them as numbers"):
+        make_model().fit(frame)
+
+
+def test_an_array_of_text_is_refused(make_model):
+    with pytest.raises(DataError, match="Drop the columns of text"):
+        make_model().fit(np.array([["a", "b"], ["c", "d"]]))
+
+
+@pytest.mark.parametrize(
+    "shape, message",
+    [
+        ((0, 7), r"0 sample\(s\) .* minimum of 2 is required by SparseVAE. Check that the table was read"),
+        ((1, 7), r"1 sample\(s\) .* minimum of 2"),
+        ((60, 0), r"0 feature\(s\) .* Check that the table was read"),
+    ],
+)
+def test_a_table_without_enough_rows_or_columns_is_refused(make_model, shape, message):
+    with pytest.raises(DataError, match=message):
+        make_model().fit(np.ones(shape))
+
+
+def test_an_empty_data_frame_is_refused(make_model):
+    with pytest.raises(ValueError, match=r"0 (sample|feature)\(s\)"):
+        make_model().fit(pd.DataFrame({"a": [], "b": []}))
+
+
+def test_a_table_of_counts_without_counts_is_refused(make_model):
+    with pytest.raises(DataError, match="at least 2 rows with counts; got 0 of 5"):
+        make_model("poisson").fit(np.zeros((5, 3)))
+
+
+def test_another_number_of_features_is_refused(fitted, make_table):
+    for method in ("transform", "score", "score_samples"):
+        with pytest.raises(
+            DataError, match=r"X has 5 features, but SparseVAE is expecting 7 .* that fit saw"
+        ):
+            getattr(fitted(), method)(make_table()[:, :5])
+
+
+def test_another_order_or_other_names_of_features_are_refused(fitted, make_table):
+    frame = make_table("mixed")
+    with pytest.raises(DataError, match=r"(?s)same order as they were in fit.*Pass the columns that fit saw"):
+        fitted("mixed").transform(frame[list("bacdefg")])
+    with pytest.raises(DataError, match=r"(?s)unseen at fit time:\n- z"):
+        fitted("mixed").transform(frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (2, 2, 2)])
+def test_factors_of_another_shape_are_refused(fitted, shape):
+    with pytest.raises(DataError, match=r"factors of shape \(n_samples, 2\), as transform returns; got"):
+        fitted().inverse_transform(np.zeros(shape))
+
+
+def test_factors_that_are_not_finite_are_refused(fitted):
+    with pytest.raises(DataError, match="columns 'sparsevae1'"):
+        fitted().inverse_transform(np.array([[0.0, np.nan]]))
+
+
+# -- parameters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        (
+            {"spike_rate": 1.0, "slab_rate": 10.0},
+            r"spike_rate >= slab_rate .* got spike_rate=1.0, slab_rate=10.0. Swap",
+        ),
+        ({"spike_rate": 0.0}, "spike_rate to be a number above 0; got 0.0"),
+        (
+            {"likelihood": "softmax"},
+            "one of 'gaussian', .* got 'softmax'. The paper's softmax loss is 'multinomial'",
+        ),
+        ({"likelihood": {"gaussian": [0, 1]}}, "each of the 7 columns exactly once; got 2 columns"),
+        ({"likelihood": {"gaussian": ["height"]}}, "name columns of the table; got 'height'"),
+        ({"recipe": "papre"}, "recipe to be one of 'default', 'paper', 'authors'; got 'papre'"),
+        ({"precision": "float16"}, "precision to be one of 'float32', 'bfloat16'"),
+        ({"n_factors": 0}, "n_factors to be a whole number of at least 1; got 0"),
+        ({"n_factors": 2.5}, "n_factors to be a whole number"),
+        ({"n_init": 0}, "n_init to be a whole number"),
+        (
+            {"hidden_sizes": 64},
+            r"hidden_sizes to be a tuple of widths, one per layer; got 64. Pass \(64, 64\)",
+        ),
+        ({"hidden_sizes": (8, 0)}, "hidden_sizes to be a whole number"),
+        ({"batch_size": 0}, "batch_size to be a whole number"),
+        ({"max_epochs": -1}, "max_epochs to be a whole number"),
+        ({"learning_rate": 0}, "learning_rate to be a number above 0"),
+        ({"validation_fraction": 1.0}, "validation_fraction to be a share from 0 up to but not including 1"),
+        ({"inclusion_prior": 3.0}, r"inclusion_prior to be a pair \(a, b\); got 3.0"),
+        ({"inclusion_prior": (0.0, 1.0)}, "inclusion_prior's a to be a number above 0"),
+        ({"factor_covariance": "diagonal"}, "factor_covariance to be one of 'learned', 'identity'"),
+        ({"factor_covariance": np.ones((2, 2))}, r"positive definite array of shape \(2, 2\)"),
+        ({"factor_covariance": np.eye(3)}, r"positive definite array of shape \(2, 2\)"),
+        ({"init": "varimax"}, "init to be one of 'auto', 'rotation', 'random'"),
+        ({"init": np.full((7, 2), np.nan)}, "an array of finite numbers"),
+        ({"init": np.ones((3, 2))}, r"init of shape \(7, 2\), a row per feature; got \(3, 2\)"),
+        ({"anchors": ["x0"]}, "anchors to be a dict from feature to factor"),
+        ({"anchors": {"height": 0}}, "anchors to name features of the table; got 'height'"),
+        ({"anchors": {0: 2}}, "anchors to name factors from 0 to 1; got 2"),
+        ({"device": "abacus"}, "device to be 'auto', 'cpu' or a device that torch finds here; got 'abacus'"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_makes_no_sense_is_refused(make_model, make_table, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        make_model(**parameters).fit(make_table())
+
+
+def test_errors_are_the_built_in_ones_that_a_caller_would_catch():
+    assert issubclass(DataError, ValueError)
+    assert issubclass(ParameterError, ValueError)
+    assert issubclass(DivergenceError, ArithmeticError)
+
+
+def test_parameters_are_checked_in_fit_and_not_before():
+    SparseVAE(n_factors=-1, likelihood="softmax")
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["transform", "inverse_transform", "score", "score_samples", "sample", "loadings", "effects", "save"],
+)
+def test_a_model_that_is_not_fitted_says_so(make_model, make_table, method):
+    argument = [] if method in ("sample", "loadings", "effects") else [make_table()]
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(make_model(), method)(*argument)
+
+
+def test_a_fit_that_fails_leaves_no_old_model_behind(fit, make_model, make_table):
+    model = fit(make_model(), make_table())
+    with pytest.raises(DataError):
+        model.fit(with_cell(make_table()[:, :5], np.nan))
+    with pytest.raises(NotFittedError):
+        model.transform(make_table())
