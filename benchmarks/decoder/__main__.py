@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 
 import torch
-from benchmarks.decoder.problems import SHAPES, Problem, Shape, make_problem, sparse_mask
-from benchmarks.decoder.timing import busy_share, interleaved_medians, torch_threads
 from torch import Tensor
 
+from benchmarks.decoder.problems import SHAPES, Problem, Shape, make_problem, sparse_mask
+from benchmarks.decoder.timing import interleaved_medians, torch_threads
 from sparsevae.decoder import (
     bfloat16_supported,
     decode,
@@ -24,7 +24,6 @@ from sparsevae.decoder import (
 )
 
 MATMUL_ROWS = 2048  # in the cache, as large as a block of the decoder
-BUSY = 0.1
 
 
 def main() -> int:
@@ -32,25 +31,17 @@ def main() -> int:
     parser.add_argument("--shape", choices=SHAPES, action="append", help="default: all but transcriptome")
     parser.add_argument("--hidden", type=int, default=2, help="number of hidden layers")
     parser.add_argument("--repeats", type=int, default=11)
-    parser.add_argument("--anyway", action="store_true", help="run on a busy machine too")
+    parser.add_argument("--max-rounds", type=int, default=60, help="give up on a busy machine after so many")
     arguments = parser.parse_args()
 
-    share = busy_share()
-    if share is not None and share > BUSY:
-        print(f"Others use {share:.0%} of this machine: ratios would mean little.", file=sys.stderr)
-        if not arguments.anyway:
-            return 1
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {arguments.hidden} hidden layers")
     print(f"{'shape':<14}{'path':<32}{'ms':>9}{'ratio to loop':>15}{'GFLOP/s':>9}{'of matmul':>11}")
     for name in arguments.shape or [name for name in SHAPES if name != "transcriptome"]:
-        report(name, SHAPES[name], arguments.hidden, arguments.repeats)
-    share = busy_share()
-    if share is not None and share > BUSY:
-        print(f"Others use {share:.0%} of this machine now: run again when it is quiet.", file=sys.stderr)
+        report(name, SHAPES[name], arguments.hidden, arguments.repeats, arguments.max_rounds)
     return 0
 
 
-def report(name: str, shape: Shape, n_hidden: int, repeats: int) -> None:
+def report(name: str, shape: Shape, n_hidden: int, repeats: int, max_rounds: int) -> None:
     generator = torch.Generator().manual_seed(0)
     problem = make_problem(shape, n_hidden, generator)
     anchors = problem._replace(mask=sparse_mask(problem.mask, 0.8, 1, generator))
@@ -80,7 +71,7 @@ def report(name: str, shape: Shape, n_hidden: int, repeats: int) -> None:
     if shape.n_features > 2000:
         del candidates["one big tensor"]
     products = {"float32": product_of(shape, torch.float32), "bfloat16": product_of(shape, torch.bfloat16)}
-    seconds = interleaved_medians({**candidates, **products}, repeats)
+    seconds, n_quiet, n_rounds = interleaved_medians({**candidates, **products}, repeats, max_rounds)
 
     rates = {kind: 2e-9 * MATMUL_ROWS * shape.width**2 * 10 / seconds[kind] for kind in products}
     loop = min(seconds[path] for path in candidates if path.startswith("loop"))
@@ -92,6 +83,10 @@ def report(name: str, shape: Shape, n_hidden: int, repeats: int) -> None:
         print(f"{name:<14}{path:<32}{1e3 * seconds[path]:9.2f}{loop / seconds[path]:15.2f}{work}")
     for kind, rate in rates.items():
         print(f"{name:<14}{'matmul, ' + kind:<32}{'':9}{'':15}{rate:9.1f}")
+    if n_quiet < repeats:
+        print(
+            f"{name}: others were at work in {n_rounds - n_quiet} of {n_rounds} rounds; ratios mean little."
+        )
 
 
 def pass_of(

@@ -160,7 +160,7 @@ def forward_block(
     h = space.activations if kept is None else kept
     _fill_inputs(block, net, space)
     _activate(block, net, space, h)
-    torch.mul(h[-1].view(space.products.shape), net.heads[block.run], out=space.products)
+    torch.mul(_last(net, space, h), net.heads[block.run], out=space.products)
     torch.sum(space.products, -1, out=_samples(output, 1, block))
 
 
@@ -186,11 +186,7 @@ def backward_block(
     else:
         h = kept
     grad = _samples(grad_output, 1, block).contiguous().unsqueeze(2)
-    last = h[-1].view(space.products.shape)
-    if net.compute == net.full:
-        grad_heads.baddbmm_(grad.mT, last)
-    else:
-        grad_heads += torch.mul(last, grad, out=space.products).sum(1, keepdim=True)
+    grad_heads.baddbmm_(grad.mT, _last(net, space, h))
 
     torch.mul(grad, net.heads[block.run], out=space.last_gradient)
     _gate_(space.gradients[-1], h[-1])
@@ -236,6 +232,13 @@ def _activate(block: Block, net: Network, space: _Buffers, h: Sequence[Tensor]) 
     _relu_(torch.mm(space.inputs_by_row, net.first[block.group].T, out=h[0]))
     for layer, (weight, bias) in enumerate(net.hidden):
         _relu_(torch.addmm(bias, h[layer], weight.T, out=h[layer + 1]))
+
+
+def _last(net: Network, space: _Buffers, h: Sequence[Tensor]) -> Tensor:
+    """The last activations in full precision: feature × sample × hidden."""
+    last = h[-1].view(space.products.shape)
+    # One conversion and a kernel of one type are faster than a kernel of two.
+    return last if net.compute == net.full else space.products.copy_(last)
 
 
 def _samples(tensor: Tensor, dim: int, block: Block) -> Tensor:
