@@ -236,7 +236,7 @@ def test_other_things_are_never_overwritten(model, tmp_path):
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
     for path in (file, folder):
-        with pytest.raises(SavedModelError, match="Expected a new directory, .* Choose another path"):
+        with pytest.raises(SavedModelError, match=r"Expected a new directory, .* Choose another path"):
             model.save(path)
     assert file.read_text() == (folder / "notes.txt").read_text() == "mine"
 
