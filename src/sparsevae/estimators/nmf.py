@@ -117,7 +117,8 @@ class NMF(TableEstimator):
             alpha_H=self.alpha / n_samples,
             l1_ratio=float(self.l1_ratio),
             max_iter=self.max_epochs or _MAX_EPOCHS,
-            random_state=self.random_state,
+            # None means numpy's global generator to scikit-learn, which is not ours to move.
+            random_state=np.random.RandomState() if self.random_state is None else self.random_state,
             verbose=self.verbose,
         )
         with warnings.catch_warnings():

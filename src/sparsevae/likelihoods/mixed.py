@@ -95,6 +95,8 @@ class Mixed(Likelihood):
         return self._join(part.initial_output(feature_mean[..., c]) for part, c in self._views())
 
     def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+        if dispersion is not None:  # of each replicate, where the means are of all
+            feature_mean = feature_mean.expand(torch.broadcast_shapes(feature_mean.shape, dispersion.shape))
         return self._join(
             part.information(feature_mean[..., c], dispersion=_take(dispersion, c))
             for part, c in self._views()
