@@ -105,14 +105,13 @@ class _Groups(torch.autograd.Function):
         net = Network.of(tensors, cut.runs, compute)
         output = tensors[3].new_empty(tensors[1].shape[-1], tensors[3].shape[0])  # sample × feature
         parts = output.T.split(cut.runs)
-        kept = _room_for_activations(cut, net) if keep else {}
+        kept = _room_for_activations(cut.blocks, net) if keep else {}
 
         def work(todo: Iterator[int]) -> None:
             workspace = Workspace(net, cut.rows)
             for task in todo:
-                blocks = cut.tasks[task]
-                for block, room in zip(blocks, _by_block(kept.get(task), blocks), strict=True):
-                    forward_block(block, net, workspace.buffers(block), room, parts[block.run])
+                for block in cut.tasks[task]:
+                    forward_block(block, net, workspace.buffers(block), kept.get(block), parts[block.run])
 
         run_tasks(work, range(len(cut.tasks)), output.device)
         ctx.cut, ctx.compute, ctx.n_tensors = cut, compute, len(tensors)
@@ -126,10 +125,9 @@ class _Groups(torch.autograd.Function):
         tensors, activations = ctx.saved_tensors[: ctx.n_tensors], ctx.saved_tensors[ctx.n_tensors :]
         mask, inputs, first, heads, *_ = tensors
         net = Network.of(tensors, cut.runs, ctx.compute)
-        depth = len(net.widths)
-        kept = {
-            task: activations[task * depth : (task + 1) * depth] for task in range(len(activations) // depth)
-        }
+        n_kept = len(net.hidden)
+        numbers = range(0, len(activations), max(n_kept, 1))
+        kept = {block: activations[i : i + n_kept] for i, block in zip(numbers, cut.blocks, strict=False)}
 
         grad_mask, grad_heads = mask.new_zeros(mask.T.shape), torch.zeros_like(heads)
         of_run = list(
@@ -145,10 +143,10 @@ class _Groups(torch.autograd.Function):
         def work(todo: Iterator[int]) -> None:
             workspace = Workspace(net, cut.rows)
             for task in todo:
-                blocks, sums[task] = cut.tasks[task], Gradients(net)
-                for block, room in zip(blocks, _by_block(kept.get(task), blocks), strict=True):
+                sums[task] = Gradients(net)
+                for block in cut.tasks[task]:
                     space = workspace.buffers(block)
-                    backward_block(block, net, space, room, *of_run[block.run], sums[task])
+                    backward_block(block, net, space, kept.get(block), *of_run[block.run], sums[task])
 
         run_tasks(work, range(len(cut.tasks)), grad_output.device)
         total = Gradients(net)
@@ -161,24 +159,20 @@ class _Groups(torch.autograd.Function):
         return None, None, None, grad_mask.T, grad_inputs, grad_first, grad_heads, *layers
 
 
-def _room_for_activations(cut: Cut, net: Network) -> dict[int, list[Tensor]]:
-    """Allocate the activations of as many tasks as the limit allows; blocks write straight into them."""
-    kept: dict[int, list[Tensor]] = {}
-    # A first layer has few inputs: it is sooner computed again than fetched from memory.
-    left = _KEEP_BYTES if net.hidden else 0
+def _room_for_activations(blocks: Sequence[Block], net: Network) -> dict[Block, Sequence[Tensor]]:
+    """Allocate the activations of as many blocks as the limit allows; blocks write straight into them.
+
+    One tensor per block: larger pieces would go back to the system after each step, and come page by page.
+    """
+    kept: dict[Block, Sequence[Tensor]] = {}
+    if not net.hidden:
+        return kept
+    widths = net.widths[1:]  # a first layer has few inputs: computed again sooner than fetched from memory
+    left = _KEEP_BYTES
     new_empty = net.inputs[0].new_empty
-    for task, blocks in enumerate(cut.tasks):
-        rows = sum(block.n_rows for block in blocks)
-        left -= rows * sum(net.widths) * net.compute.itemsize
+    for block in blocks:
+        left -= block.n_rows * sum(widths) * net.compute.itemsize
         if left < 0:
             break
-        kept[task] = [new_empty(rows, width, dtype=net.compute) for width in net.widths]
+        kept[block] = [new_empty(block.n_rows, width, dtype=net.compute) for width in widths]
     return kept
-
-
-def _by_block(room: Sequence[Tensor] | None, blocks: Sequence[Block]) -> Sequence[Sequence[Tensor] | None]:
-    """Cut a task's activations into those of its blocks."""
-    if room is None:
-        return [None] * len(blocks)
-    rows = [block.n_rows for block in blocks]
-    return list(zip(*(layer.split(rows) for layer in room), strict=True))

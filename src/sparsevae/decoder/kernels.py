@@ -157,9 +157,10 @@ def forward_block(
     block: Block, net: Network, space: _Buffers, kept: Sequence[Tensor] | None, output: Tensor
 ) -> None:
     """Write a block's output, feature × sample; activations go to ``kept`` where there is room for them."""
-    h = space.activations if kept is None else kept
+    h = _with_kept(space, kept)
     _fill_inputs(block, net, space)
-    _activate(block, net, space, h)
+    _activate_first(block, net, space)
+    _activate_rest(net, h)
     torch.mul(_last(net, space, h), net.heads[block.run], out=space.products)
     torch.sum(space.products, -1, out=_samples(output, 1, block))
 
@@ -179,12 +180,11 @@ def backward_block(
     ``grad_output`` is feature × sample; ``grad_mask`` and ``grad_heads`` are laid out as in the network; all
     three are those of the block's run.
     """
+    h = _with_kept(space, kept)
     _fill_inputs(block, net, space)
+    _activate_first(block, net, space)
     if kept is None:
-        h: Sequence[Tensor] = space.activations
-        _activate(block, net, space, h)
-    else:
-        h = kept
+        _activate_rest(net, h)
     grad = _samples(grad_output, 1, block).contiguous().unsqueeze(2)
     grad_heads.baddbmm_(grad.mT, _last(net, space, h))
 
@@ -228,8 +228,16 @@ def _fill_inputs(block: Block, net: Network, space: _Buffers) -> None:
     torch.mul(net.mask[block.run], _samples(net.inputs[block.group], 2, block), out=space.inputs)
 
 
-def _activate(block: Block, net: Network, space: _Buffers, h: Sequence[Tensor]) -> None:
-    _relu_(torch.mm(space.inputs_by_row, net.first[block.group].T, out=h[0]))
+def _with_kept(space: _Buffers, kept: Sequence[Tensor] | None) -> Sequence[Tensor]:
+    """Activations of all layers; those of the first are never kept."""
+    return space.activations if kept is None else [space.activations[0], *kept]
+
+
+def _activate_first(block: Block, net: Network, space: _Buffers) -> None:
+    _relu_(torch.mm(space.inputs_by_row, net.first[block.group].T, out=space.activations[0]))
+
+
+def _activate_rest(net: Network, h: Sequence[Tensor]) -> None:
     for layer, (weight, bias) in enumerate(net.hidden):
         _relu_(torch.addmm(bias, h[layer], weight.T, out=h[layer + 1]))
 

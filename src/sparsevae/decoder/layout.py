@@ -51,6 +51,11 @@ class Cut(NamedTuple):
     runs: tuple[int, ...]
     rows: int
 
+    @property
+    def blocks(self) -> list[Block]:
+        """Blocks of all tasks, in the order of the features."""
+        return [block for task in self.tasks for block in task]
+
 
 def block_rows(width: int, itemsize: int, on_cpu: bool) -> int:
     """Rows (feature × sample pairs) per block for hidden layers of a given width."""
