@@ -35,6 +35,7 @@ _DENSE_EPOCHS = (30, 250)
 _LADDER_EPOCHS = (40, 250)
 _DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
 _SMALL = 1 << 18  # batch × features × width up to which ladders run side by side
+_STARTS_SMALL, _STARTS_LARGE = 12, 4  # few features leave more ways to fold a factor, and starts cost little
 _POLISH = 30
 _REFINE = 0.5  # epochs on all rows after the choice, relative to those of the ladder
 
@@ -53,7 +54,7 @@ class Fitted:
 def fit_default(estimator: Any, data: FitData) -> Fitted:
     """The default recipe: dense starts for a few numbers of factors, a ladder from each, the best of them."""
     n_linear = _count_linear_factors(data)
-    counts = sorted({min(max(n_linear + d, 1), estimator.n_factors) for d in (-1, 0, 1)})
+    counts = candidate_counts(n_linear, estimator.n_factors)
     dense_epochs, ladder_epochs = _epochs(estimator, data)
     total = dense_epochs + len(counts) * ladder_epochs + _POLISH
     with progress_bar(estimator.verbose, total) as progress:
@@ -62,7 +63,7 @@ def fit_default(estimator: Any, data: FitData) -> Fitted:
             data.table,
             data.training,
             counts,
-            estimator.n_init,
+            _n_init(estimator, data),
             data.feature_mean,
             epochs=dense_epochs,
             learning_rate=_DENSE_SPEED * estimator.learning_rate,
@@ -101,6 +102,20 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
         return _literal(estimator, data, module, epochs, progress)
 
 
+def candidate_counts(n_linear: int, n_factors: int) -> list[int]:
+    """Numbers of factors to try, given the number of linear ones.
+
+    Products of factors look like factors of their own to a linear analysis, so the truth may lie below its
+    count; one more is tried where counts are small, because one is then a large share.
+    """
+    step = max(1, round(0.15 * n_linear))
+    counts = [n_linear - 2 * step, n_linear - step, n_linear]
+    if step == 1:
+        counts.append(n_linear + 1)
+    return sorted({min(max(count, 1), n_factors) for count in counts})
+
+
+@torch.no_grad()
 def default_spike_rate(module: FactorModule, n_samples: int, feature_mean: Tensor) -> Tensor:
     r"""Lasso rate of the default: what a loading must be worth to be kept.
 
@@ -148,6 +163,17 @@ def _epochs(estimator: Any, data: FitData) -> tuple[int, int]:
     return int(np.clip(needed, *_DENSE_EPOCHS)), int(np.clip(needed, *_LADDER_EPOCHS))
 
 
+def _is_small(estimator: Any, data: FitData) -> bool:
+    width = max(estimator.hidden_sizes, default=1)
+    return bool(data.batch_size * data.table.n_features * width <= _SMALL)
+
+
+def _n_init(estimator: Any, data: FitData) -> int:
+    if estimator.n_init != "auto":
+        return int(estimator.n_init)
+    return _STARTS_SMALL if _is_small(estimator, data) else _STARTS_LARGE
+
+
 def _count_linear_factors(data: FitData) -> int:
     inputs = encoder_inputs(data.table, data.training.rows)
     varying = inputs[:, inputs.std(0) > 1e-6]
@@ -165,9 +191,7 @@ def _climb(
     progress: Any,
 ) -> list[tuple[FactorModule, TrainingLog]]:
     """Each module up the ladder; small ones side by side, where the cost is Python's, not arithmetic's."""
-    width = max(estimator.hidden_sizes, default=1)
-    small = data.batch_size * data.table.n_features * width <= _SMALL
-    if small and len(modules) > 1:
+    if _is_small(estimator, data) and len(modules) > 1:
         module = stack(modules)
         log = train(
             module,

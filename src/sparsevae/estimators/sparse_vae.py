@@ -59,8 +59,8 @@ class SparseVAE(FactorEstimator):
     anchors : dict, optional
         Known anchor features, ``{feature: factor}``: their rows of the mask are fixed at one factor (Theorem
         1).
-    n_init : int
-        Starts for each number of factors tried.
+    n_init : int or "auto"
+        Starts for each number of factors tried; "auto" takes twelve for a table of few features, four else.
     hidden_sizes : tuple of int
         Widths of the hidden layers of encoder and decoder; ``()`` is the sparse linear factor model.
     batch_size : int
@@ -125,7 +125,7 @@ class SparseVAE(FactorEstimator):
         factor_covariance: Any = "learned",
         init: Any = "auto",
         anchors: Mapping[Any, int] | None = None,
-        n_init: int = 8,
+        n_init: int | str = "auto",
         hidden_sizes: tuple[int, ...] = (64, 64),
         batch_size: int = 128,
         max_epochs: int | None = None,
@@ -158,7 +158,8 @@ class SparseVAE(FactorEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive("n_init", self.n_init, integer=True)
+        if self.n_init != "auto":
+            check_positive("n_init", self.n_init, integer=True)
         check_choice("recipe", self.recipe, _RECIPES)
         check_choice("precision", self.precision, PRECISIONS)
         if isinstance(self.init, str):

@@ -17,7 +17,9 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from sparsevae.decoder.weights import relu_layers
 from sparsevae.modules.factor import FactorModule
+from sparsevae.modules.gauge import fix_gauge_
 from sparsevae.modules.surgery import change_basis_, masked_copy, select
 from sparsevae.rotation import rotate_slopes
 from sparsevae.training.batches import Batches, Table
@@ -28,15 +30,14 @@ __all__ = ["dense_starts", "encoder_inputs", "initial_outputs_", "sparse_start"]
 
 _SLOPE_ROWS = 1000  # samples at which slopes are taken
 _FLOOR = 0.05  # smallest start of a mask entry relative to its row: small, but able to grow
-_HEAD_SCALE = 0.1  # of the heads at the start: weak features must not begin as strong functions of noise
+_HEAD_SCALE = 0.1  # of heads that are not fitted
+_HEAD_ROWS = 2000  # samples that the first heads are fitted to
 _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 
 def encoder_inputs(table: Table, rows: Tensor, max_rows: int = 10_000) -> np.ndarray:
     """What the encoder sees of some rows, for the linear analysis behind the starts."""
-    if len(rows) > max_rows:
-        rows = rows[torch.linspace(0, len(rows) - 1, max_rows).long()]
-    return table.observation.encoder_input(table.rows(rows)).cpu().numpy()
+    return table.observation.encoder_input(table.rows(_spread_rows(rows, max_rows))).cpu().numpy()
 
 
 @torch.no_grad()
@@ -95,11 +96,13 @@ def dense_starts(
         ).to(table.device)
         initial_outputs_(module, feature_mean)
         with torch.no_grad():
-            module.decoder.heads.mul_(_HEAD_SCALE)
             for i, (count, start) in enumerate(group):
                 module.used[i] = torch.arange(n_factors) < count
                 if module.encoder.linear is not None:
                     module.encoder.linear[i] = _mixture(linear, count, n_factors, start == 0, random_state)
+        # Fitted heads are quick where factors are many; small random ones explore more. Starts take turns.
+        fitted = torch.tensor([start % 3 == 0 for _, start in group])
+        fit_heads_(module, table.rows(_spread_rows(batches.rows, _HEAD_ROWS)), feature_mean, fitted)
         settle = max(1, round(0.4 * epochs))
         phases = [
             Phase(
@@ -125,10 +128,8 @@ def dense_starts(
 
 def sparse_start(module: FactorModule, batches: Batches, random_state: np.random.RandomState) -> FactorModule:
     """A module with a mask, from a plain VAE: its factors turned to sparse slopes, its mask at their size."""
-    rows = batches.rows
-    chosen = rows[torch.linspace(0, len(rows) - 1, min(_SLOPE_ROWS, len(rows))).long()]
     with torch.no_grad():
-        z, _ = module.encode(batches.table.rows(chosen))
+        z, _ = module.encode(batches.table.rows(_spread_rows(batches.rows, _SLOPE_ROWS)))
     used = int(module.used.sum())
     if module.observation.total_columns.any():
         _center_heads_(module)
@@ -143,6 +144,51 @@ def sparse_start(module: FactorModule, batches: Batches, random_state: np.random
     relative = loadings / loadings.amax(-1, keepdim=True).clamp_min(1e-12)
     relative[:, :used] = relative[:, :used].clamp_min(_FLOOR)
     return masked_copy(module, 0, norm * relative.to(norm.device))
+
+
+@torch.no_grad()
+def fit_heads_(module: FactorModule, x: Tensor, feature_mean: Tensor, fitted: Tensor) -> None:
+    r"""Heads by ridge regression on random features of the first factors: a decoder that fits its encoder.
+
+    One step of Fisher scoring from the features' means: the response of feature j is its score over its
+    information :math:`I_j`, and the prior of a head is :math:`N(0, 1/D)` for each entry, as in a network
+    whose outputs have unit variance.
+
+    Parameters
+    ----------
+    module : FactorModule
+        With a mask of ones and replicate dimensions.
+    x : Tensor of shape (n_samples, n_features)
+        Rows in model units.
+    feature_mean : Tensor of shape (n_features,)
+    fitted : boolean Tensor of shape (n_replicates,)
+        The others keep their random heads, made small: weak features must not begin as strong functions.
+    """
+    weights = module.decoder.weights()
+    if weights.first is None:
+        return
+    likelihood, size = module.observation.likelihood, module.observation.size(x)
+    dispersion = module.dispersion()
+    dispersion = None if dispersion is None else dispersion[0]
+    information = likelihood.information(feature_mean, dispersion=dispersion)
+    with torch.enable_grad():
+        output = likelihood.initial_output(feature_mean).expand_as(x).clone().requires_grad_()
+        total = likelihood.log_prob(x, output, dispersion=dispersion, size=size).sum()
+        (score,) = torch.autograd.grad(total, output)
+    response = score / information
+    z, _ = module.encode(x)
+    h = relu_layers(z * module.used.unsqueeze(-2), weights)  # replicate × sample × hidden
+    center = h.mean(-2, keepdim=True)
+    h = h - center
+    values, vectors = torch.linalg.eigh((h.mT @ h).double())
+    projected = vectors.mT @ (h.mT @ response).double()  # replicate × hidden × feature
+    ridge = h.shape[-1] / information.double()
+    heads = (vectors @ (projected / (values.clamp_min(0.0).unsqueeze(-1) + ridge))).mT.float()
+    small = _HEAD_SCALE * module.decoder.heads
+    module.decoder.heads.copy_(torch.where(fitted[:, None, None].to(x.device), heads, small))
+    fix_gauge_(module.decoder)
+    shift = (module.decoder.heads @ center.mT).squeeze(-1)
+    module.decoder.intercept.copy_(likelihood.initial_output(feature_mean) - shift)
 
 
 @torch.no_grad()
@@ -181,6 +227,11 @@ def _center_heads_(module: FactorModule) -> None:
     columns = torch.as_tensor(np.flatnonzero(module.observation.total_columns))
     heads = module.decoder.heads
     heads[columns] -= heads[columns].median(0).values
+
+
+def _spread_rows(rows: Tensor, n_rows: int) -> Tensor:
+    """At most so many of the rows, evenly spread."""
+    return rows[torch.linspace(0, len(rows) - 1, min(n_rows, len(rows))).long()]
 
 
 def _principal_maps(inputs: np.ndarray, n_components: int) -> np.ndarray:
