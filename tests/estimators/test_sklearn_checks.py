@@ -30,8 +30,7 @@ class OnWholeNumbers(SparseVAE):
 INSTANCES = [
     SparseVAE(**TINY, hidden_sizes=(4, 4)),
     SparseVAE(**TINY, hidden_sizes=()),
-    SparseVAE(**TINY, hidden_sizes=(4,), recipe="paper"),
-    OnWholeNumbers(**TINY, hidden_sizes=(4,), likelihood="poisson"),
+    OnWholeNumbers(**TINY, hidden_sizes=(4,), likelihood="poisson", recipe="paper"),
 ]
 
 

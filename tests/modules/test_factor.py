@@ -143,11 +143,11 @@ def test_inactive_factors_have_the_prior_as_posterior_and_no_effect(make_module,
 
 def test_the_importance_weight_averages_to_the_bound_and_bounds_it_from_above(make_module, make_rows):
     module, x = make_module(), make_rows()
-    draws = torch.randn(4000, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    draws = torch.randn(800, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     with torch.no_grad():
         weights = torch.stack([module.log_weight(x, draw.expand(len(x), 3)) for draw in draws])
         bound = module.bound(x, draws)
-    assert_close(weights.mean(0), bound, atol=0.15, rtol=0.02)
+    assert_close(weights.mean(0), bound, atol=0.3, rtol=0.05)
     assert (torch.logsumexp(weights, 0) - math.log(len(draws)) > weights.mean(0)).all()
 
 
