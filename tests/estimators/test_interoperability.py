@@ -175,3 +175,11 @@ def test_a_pickle_works_in_another_process(fitted, make_table, tmp_path):
 
 def test_the_repr_shows_what_was_changed():
     assert repr(SparseVAE(3, likelihood="poisson")) == "SparseVAE(likelihood='poisson', n_factors=3)"
+
+
+def test_warnings_point_at_the_line_that_called_fit(make_model, make_table):
+    X = make_table("poisson")
+    X[4], X[:, 2] = 0.0, 0.0
+    with pytest.warns(UserWarning, match="no counts at all|are constant") as caught:
+        make_model("poisson").fit(X)
+    assert {warning.filename for warning in caught} == {__file__}

@@ -97,7 +97,8 @@ def prepare(
         names = shown([feature_names[j] for j in np.flatnonzero(constant)])
         _warn(
             f"{int(constant.sum())} of {len(constant)} features are constant, or vary by less than a "
-            f"millionth of their mean: {names}. Their rows of the mask stay empty."
+            f"millionth of their mean: {names}. Their rows of the mask stay empty.",
+            depth=2,
         )
     observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
     table = Table(X, observation, device)
@@ -167,7 +168,8 @@ def _rows_with_counts(X: Any, likelihood: Likelihood) -> np.ndarray:
     if len(kept) < n_samples:
         _warn(
             f"{n_samples - len(kept)} of {n_samples} rows hold no counts at all: they are left out of the "
-            "fit, and transform gives them the prior mean, zero."
+            "fit, and transform gives them the prior mean, zero.",
+            depth=3,
         )
     return kept
 
@@ -217,5 +219,6 @@ def _noise_scale(observation: Observation, variance: np.ndarray, constant: np.nd
     return np.where(real & ~constant, xi / np.where(constant, 1.0, variance), _PLAIN_NOISE_SCALE)
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=5)
+def _warn(message: str, *, depth: int) -> None:
+    """Warn at the line of the user's call of fit, which is ``depth`` calls above the one that warns."""
+    warnings.warn(message, DataWarning, stacklevel=depth + 2)
