@@ -9,7 +9,7 @@ from torch import Tensor
 
 __all__ = ["MaskPlan", "plan_mask"]
 
-_ANCHOR_COST = 0.15  # time of an anchor's row of activations, element by element, against a matrix product's
+_ANCHOR_COST = 0.2  # time of an anchor's activations, element by element, against a matrix product's
 
 
 class MaskPlan(NamedTuple):
@@ -17,33 +17,48 @@ class MaskPlan(NamedTuple):
 
     Attributes
     ----------
-    general : Tensor of int
-        Features that go through the network as they are.
+    order : Tensor of int
+        Features in the order general, anchors, empty.
+    inverse : Tensor of int
+        Where in that order a feature stands.
+    sizes : tuple of int
+        Number of general features, of anchors, of empty features.
     active : Tensor of int or None
         Factors that a general feature uses; None for all, with gradients for zero entries too.
-    anchors : Tensor of int
-        Features with exactly one non-zero, sorted by its factor.
     anchor_factors : Tensor of int
-        That factor.
-    anchor_counts : list of int
+        The factor of each anchor, ascending.
+    anchor_counts : tuple of int
         Number of anchors of each factor.
-    empty : Tensor of int
-        Features without a non-zero.
     """
 
-    general: Tensor
+    order: Tensor
+    inverse: Tensor
+    sizes: tuple[int, int, int]
     active: Tensor | None
-    anchors: Tensor
     anchor_factors: Tensor
-    anchor_counts: list[int]
-    empty: Tensor
+    anchor_counts: tuple[int, ...]
+
+    @property
+    def general(self) -> Tensor:
+        """Features that go through the network as they are."""
+        return self.order.split(self.sizes)[0]
+
+    @property
+    def anchors(self) -> Tensor:
+        """Features with exactly one non-zero, sorted by its factor."""
+        return self.order.split(self.sizes)[1]
+
+    @property
+    def empty(self) -> Tensor:
+        """Features without a non-zero."""
+        return self.order.split(self.sizes)[2]
 
     def cost(self, depth: int) -> float:
         """Return the work as a fraction of that without a plan, for a network of some hidden layers."""
-        n_features = len(self.general) + len(self.anchors) + len(self.empty)
+        n_general, n_anchors, _ = self.sizes
         wide_layers = max(depth - 1, 1)
         anchor = (wide_layers - 1 + _ANCHOR_COST) / wide_layers
-        return (len(self.general) + anchor * len(self.anchors)) / max(n_features, 1)
+        return (n_general + anchor * n_anchors) / max(sum(self.sizes), 1)
 
 
 def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:
@@ -60,21 +75,22 @@ def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:
     -------
     MaskPlan
     """
+    n_features, n_factors = mask.shape
     support = mask.detach() != 0
     counts = support.sum(1)
-    empty = torch.nonzero(counts == 0).squeeze(1)
-    if zero_gradients:
-        none = empty[:0]
-        return MaskPlan(torch.nonzero(counts).squeeze(1), None, none, none, [0] * mask.shape[1], empty)
-    general = torch.nonzero(counts > 1).squeeze(1)
-    anchors = torch.nonzero(counts == 1).squeeze(1)
-    factors = support[anchors].to(torch.uint8).argmax(1)
-    factors, order = torch.sort(factors, stable=True)
+    is_empty, is_anchor = counts == 0, (counts == 1) & (not zero_gradients)
+    factors = support.to(torch.uint8).argmax(1)
+    # General features first, then anchors by factor, then the empty ones.
+    rank = torch.where(is_empty, n_factors + 1, torch.where(is_anchor, factors + 1, 0))
+    rank, order = torch.sort(rank, stable=True)
+    n_general, *anchor_counts, n_empty = torch.bincount(rank, minlength=n_factors + 2).tolist()
+    n_anchors = n_features - n_general - n_empty
+    general = support if n_general == n_features else support.index_select(0, order[:n_general])
     return MaskPlan(
-        general,
-        torch.nonzero(support[general].any(0)).squeeze(1),
-        anchors[order],
-        factors,
-        torch.bincount(factors, minlength=mask.shape[1]).tolist(),
-        empty,
+        order,
+        torch.argsort(order),
+        (n_general, n_anchors, n_empty),
+        None if zero_gradients else torch.nonzero(general.any(0)).squeeze(1),
+        rank[n_general : n_general + n_anchors] - 1,
+        tuple(anchor_counts),
     )

@@ -10,6 +10,9 @@ with :math:`s_\pm = \max(\pm s, 0)`: two vectors per factor take the place of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -57,57 +60,83 @@ def decode_sparse(
     if first is None:
         return decode_dense(mask * (mask.detach() != 0), z, weights)
     plan = plan_mask(mask) if plan is None else plan
+    mask_parts = _permute(mask, 0, plan.order, plan.inverse).split(plan.sizes)
+    head_parts = _permute(weights.heads, 0, plan.order, plan.inverse).split(plan.sizes)
     parts = []  # sample × feature
-    if len(plan.general):
-        parts.append(_decode_general(mask, z, first, weights, plan, precision))
-    if len(plan.anchors):
-        parts.append(_decode_anchors(mask, z, first, weights, plan, precision))
-    if len(plan.empty) or not parts:
-        parts.append(_decode_empty(z, weights, plan))
-    order = torch.cat([plan.general, plan.anchors, plan.empty])
-    return torch.cat(parts, dim=1).index_select(1, torch.argsort(order)) + weights.intercept
+    if plan.sizes[0]:
+        parts.append(_decode_general(mask_parts[0], z, first, weights.hidden, head_parts[0], plan, precision))
+    if plan.sizes[1]:
+        parts.append(_decode_anchors(mask_parts[1], z, first, weights.hidden, head_parts[1], plan, precision))
+    if plan.sizes[2] or not parts:
+        h = relu_layers(z.new_zeros(1, z.shape[1]), weights)  # one row: an empty feature's activations
+        parts.append((h @ head_parts[2].mT).expand(z.shape[0], -1))
+    return _permute(torch.cat(parts, dim=1), 1, plan.inverse, plan.order) + weights.intercept
 
 
 def _decode_general(
-    mask: Tensor, z: Tensor, first: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+    mask: Tensor,
+    z: Tensor,
+    first: Tensor,
+    hidden: Sequence[tuple[Tensor, Tensor]],
+    heads: Tensor,
+    plan: MaskPlan,
+    precision: str,
 ) -> Tensor:
-    rows = mask.index_select(0, plan.general)
     if plan.active is not None:
-        rows, z, first = (tensor.index_select(1, plan.active) for tensor in (rows, z, first))
-        rows = rows * (rows.detach() != 0)
+        mask, z, first = (tensor.index_select(1, plan.active) for tensor in (mask, z, first))
+        mask = mask * (mask.detach() != 0)
     return decode_groups(
-        rows,
+        mask,
         z.mT.unsqueeze(0),
         first.unsqueeze(0),
-        weights.hidden,
-        weights.heads.index_select(0, plan.general),
-        sizes=[len(plan.general)],
+        hidden,
+        heads,
+        sizes=plan.sizes[:1],
         precision=precision,
     )
 
 
 def _decode_anchors(
-    mask: Tensor, z: Tensor, first: Tensor, weights: DecoderWeights, plan: MaskPlan, precision: str
+    mask: Tensor,
+    z: Tensor,
+    first: Tensor,
+    hidden: Sequence[tuple[Tensor, Tensor]],
+    heads: Tensor,
+    plan: MaskPlan,
+    precision: str,
 ) -> Tensor:
-    w = mask[plan.anchors, plan.anchor_factors]
-    heads = weights.heads.index_select(0, plan.anchors)
+    w = mask.gather(1, plan.anchor_factors.unsqueeze(1)).squeeze(1)
     units = torch.relu(torch.stack([first.mT, -first.mT]))  # sign × factor × hidden
-    if not weights.hidden:
+    if not hidden:
         slopes = (units[:, plan.anchor_factors] * heads).sum(-1)  # sign × anchor
         s = w * z.index_select(1, plan.anchor_factors)  # sample × anchor
         return torch.relu(s) * slopes[0] + torch.relu(-s) * slopes[1]
 
     # A masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊, and the
     # bias is the weight of a fifth input that is always one.
-    (weight, bias), *hidden = weights.hidden
+    (weight, bias), *rest = hidden
     up, down = units @ weight.mT  # factor × hidden
     second = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5
     w_up, w_down, z_up, z_down = torch.relu(w), torch.relu(-w), torch.relu(z.mT), torch.relu(-z.mT)
     rows = torch.stack([w_up, w_up, w_down, w_down, torch.ones_like(w)], dim=-1)  # anchor × 5
     inputs = torch.stack([z_up, z_down, z_up, z_down, torch.ones_like(z_up)], dim=1)  # factor × 5 × sample
-    return decode_groups(rows, inputs, second, hidden, heads, sizes=plan.anchor_counts, precision=precision)
+    return decode_groups(rows, inputs, second, rest, heads, sizes=plan.anchor_counts, precision=precision)
 
 
-def _decode_empty(z: Tensor, weights: DecoderWeights, plan: MaskPlan) -> Tensor:
-    h = relu_layers(z.new_zeros(1, z.shape[1]), weights)  # one row: the network's output at zero
-    return (h @ weights.heads.index_select(0, plan.empty).mT).expand(z.shape[0], -1)
+def _permute(tensor: Tensor, dim: int, order: Tensor, inverse: Tensor) -> Tensor:
+    return _Permute.apply(tensor, dim, order, inverse)
+
+
+class _Permute(torch.autograd.Function):
+    """``index_select`` by a permutation: its gradient is the same by the inverse, not a slow scatter."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, dim: int, order: Tensor, inverse: Tensor) -> Tensor:
+        ctx.dim = dim
+        ctx.save_for_backward(order, inverse)
+        return tensor.index_select(dim, order)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        order, inverse = ctx.saved_tensors
+        return _permute(grad, ctx.dim, inverse, order), None, None, None
