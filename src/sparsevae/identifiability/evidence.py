@@ -7,17 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from sparsevae.identifiability.moments import FoldMoments
 from sparsevae.identifiability.rank_test import (
-    contrast_correlation,
     degrees_of_freedom,
+    explained_contrasts,
     instruments,
     likelihood_ratio,
+    project,
 )
 from sparsevae.identifiability.slopes import curve_differences
 
 __all__ = ["PairEvidence", "pair_evidence"]
 
+_SQUARES = 10  # leading instruments whose squares are instruments too
 _LEAST_FEATURES = 4  # two to compare, and two others to compare them by
 
 
@@ -61,21 +62,63 @@ def pair_evidence(
         difference[mine] = matrix[position]
     share, p_value = np.full((2, len(first)), np.nan)
     if table is not None and len(first) and table.shape[1] >= _LEAST_FEATURES:
-        share, p_value = _contrast_tests(table, features[first], features[second])
+        halves = _Halves(table)
+        for k in np.unique(factors[first]):
+            mine = np.flatnonzero(factors[first] == k)
+            pairs = features[first[mine]], features[second[mine]]
+            share[mine], p_value[mine] = halves.compare(*pairs, features[factors == k])
     return PairEvidence(first, second, difference, share, p_value)
 
 
-def _contrast_tests(
-    table: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    moments = FoldMoments(table, n_folds=2, random_state=0)
-    halves = [((0,), (1,)), ((1,), (0,))]
-    statistic, share, freedom = np.zeros(len(rows)), np.zeros(len(rows)), 0
-    for own, other in halves:
-        basis = instruments(moments.correlation(other), moments.n_samples(other))
-        squared = contrast_correlation(moments.correlation(own), basis, rows, columns)
-        n_samples = moments.n_samples(own)
-        statistic += likelihood_ratio(squared, n_samples, basis.shape[1])
-        freedom += degrees_of_freedom(basis.shape[1])
-        share += 0.5 * np.maximum(squared - degrees_of_freedom(basis.shape[1]) / n_samples, 0.0)
-    return share, chi2.sf(statistic, freedom)
+class _Halves:
+    """Two halves of a table, each to be tested with instruments that the other has chosen."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        rng = np.random.default_rng(0)
+        self.halves = []
+        for rows in np.array_split(rng.permutation(len(table)), 2):
+            x = table[np.sort(rows)].astype(np.float32)
+            x -= x.mean(0, dtype=np.float64).astype(np.float32)
+            scale = x.std(0, dtype=np.float64).astype(np.float32)
+            x /= np.where(scale > 1e-6, scale, np.inf)  # inputs of the encoder vary by about one
+            self.halves.append(x)
+        self.correlations = [x.T @ x / len(x) for x in self.halves]
+        for correlation in self.correlations:
+            np.fill_diagonal(correlation, 1.0)
+        self.bases = [instruments(r, len(x)) for r, x in zip(self.correlations, self.halves, strict=True)]
+
+    def compare(
+        self, rows: np.ndarray, columns: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Share of the best contrasts that other features explain, and the p-values of none."""
+        statistic, share, freedom = np.zeros(len(rows)), np.zeros(len(rows)), 0
+        for own, other in ((0, 1), (1, 0)):
+            x, correlation, basis = self.halves[own], self.correlations[own], self.bases[other]
+            further = _squares(x, basis, anchors)
+            projection = project(correlation, basis, further)
+            squared = explained_contrasts(projection, correlation, rows, columns)
+            n_instruments = projection.U.shape[1]
+            statistic += likelihood_ratio(squared, len(x), n_instruments)
+            freedom += degrees_of_freedom(n_instruments)
+            share += 0.5 * np.maximum(squared - degrees_of_freedom(n_instruments) / len(x), 0.0)
+        return share, chi2.sf(statistic, freedom)
+
+
+def _squares(
+    x: np.ndarray, basis: np.ndarray, anchors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Squares of the leading instruments without the anchors in question, which know of bent curves.
+
+    A contrast of two anchors with one curve is noise, and unrelated to any function of the other features.
+    """
+    weights = basis[:, :_SQUARES].copy()
+    weights[anchors] = 0.0
+    scores = x @ weights
+    scale = scores.std(0)
+    scores = scores[:, scale > 0.1 * x.std(0).max(initial=0.0)]
+    if not scores.shape[1]:
+        return None
+    squares = np.square(scores / scores.std(0))
+    squares -= squares.mean(0)
+    squares /= squares.std(0)
+    return x.T @ squares / len(x), basis.T @ (x.T @ squares) / len(x), squares.T @ squares / len(x)

@@ -25,7 +25,16 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.stats import norm
 
-__all__ = ["candidate_pairs", "contrast_correlation", "degrees_of_freedom", "instruments", "likelihood_ratio"]
+__all__ = [
+    "Projection",
+    "candidate_pairs",
+    "contrast_correlation",
+    "degrees_of_freedom",
+    "explained_contrasts",
+    "instruments",
+    "likelihood_ratio",
+    "project",
+]
 
 _DENSE = 400  # features up to which all eigenvectors are computed at once
 _MOST_INSTRUMENTS = 100
@@ -121,7 +130,54 @@ def contrast_correlation(
     ndarray of shape (n_pairs,)
         0 for a pair of anchors with one curve and no noise in the correlations, up to 1.
     """
-    projection = _projection(correlation, basis)
+    return explained_contrasts(project(correlation, basis), correlation, rows, columns)
+
+
+class Projection(NamedTuple):
+    """All features on the instruments W, with V = cov(W) and A = cov(x, W); a row per feature.
+
+    U holds what each feature contributes to each instrument, to be taken out when it is in a contrast.
+    """
+
+    U: np.ndarray
+    A: np.ndarray
+    UV: np.ndarray
+    """U V⁻¹"""
+    AV: np.ndarray
+    """A V⁻¹"""
+
+
+def project(
+    correlation: np.ndarray,
+    basis: np.ndarray,
+    further: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+) -> Projection:
+    r"""Covariances of all features with the instruments :math:`U^\top x`, and with further ones if given.
+
+    Parameters
+    ----------
+    correlation : array of shape (n_features, n_features)
+    basis : array of shape (n_features, n_instruments)
+    further : three arrays, optional
+        Covariance of the features with further instruments to which the features to be compared contribute
+        nothing, of shape (n_features, n_further); of the instruments with these; of these with each other.
+    """
+    U = basis.astype(np.float64)
+    A = (correlation @ basis).astype(np.float64)
+    V = U.T @ A
+    if further is not None:
+        with_features, with_instruments, among = further
+        U = np.hstack([U, np.zeros_like(with_features, dtype=np.float64)])
+        A = np.hstack([A, with_features])
+        V = np.block([[V, with_instruments], [with_instruments.T, among]])
+    inverse = np.linalg.inv(V)
+    return Projection(U, A, U @ inverse, A @ inverse)
+
+
+def explained_contrasts(
+    projection: Projection, correlation: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """`contrast_correlation` for instruments that are already projected on."""
     result = np.empty(len(rows))
     edges = np.searchsorted(rows, np.arange(0, len(correlation) + _BLOCK, _BLOCK))
     for begin, end in pairwise(edges):
@@ -167,33 +223,15 @@ def _leading_space(correlation: np.ndarray, n_vectors: int) -> tuple[np.ndarray,
     return values, basis @ rotation
 
 
-class _Projection(NamedTuple):
-    """All features on the instruments W = U'x, with V = cov(W), A = cov(x, W) and a row per feature."""
-
-    U: np.ndarray
-    A: np.ndarray
-    UV: np.ndarray
-    """U V⁻¹"""
-    AV: np.ndarray
-    """A V⁻¹"""
-
-
-def _projection(correlation: np.ndarray, basis: np.ndarray) -> _Projection:
-    A = (correlation @ basis).astype(np.float64)
-    U = basis.astype(np.float64)
-    inverse = np.linalg.inv(U.T @ A)
-    return _Projection(U, A, U @ inverse, A @ inverse)
-
-
 def _residual_variance(correlation: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Variance of each feature that all others, through the instruments, leave unexplained."""
-    U, A, UV, AV = _projection(correlation, basis)
+    U, A, UV, AV = project(correlation, basis)
     left = np.maximum(1.0 - (AV * A).sum(1), _SMALLEST)
     return 1.0 / ((1.0 - (AV * U).sum(1)) ** 2 / left + (UV * U).sum(1))
 
 
 def _pair_residual_covariance(
-    projection: _Projection, s: np.ndarray, i: np.ndarray, j: np.ndarray
+    projection: Projection, s: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Variance of i, of j, and their covariance, given instruments that leave out both.
 

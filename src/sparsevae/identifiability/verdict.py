@@ -127,26 +127,26 @@ def judge(item: FactorEvidence, likelihood: str) -> tuple[str, str]:
         reason = f"Only {item.anchors[0]} depends on this factor alone, and A1 asks for two such features."
         return ("weak" if item.given else "not identified"), reason
     a, b = item.pair
-    given = len(item.given) >= 2
+    given = len(item.given) >= 2  # Theorem 1 takes known anchors as they are
     weakness = None
-    if item.curve_difference > limits["curve_difference"] and not given:
+    if item.strength < limits["strength"]:
+        weakness = f"It explains only {item.strength:.1%} of the variance of {a} or {b}, its best anchors."
+    elif item.curve_difference > limits["curve_difference"] and not given:
         weakness = (
             f"Its {len(item.anchors)} anchors have different response curves: {a} and {b}, the most alike, "
             f"differ by {item.curve_difference:.2g} where A1 allows {limits['curve_difference']:.2g}."
         )
-    elif item.strength < limits["strength"]:
-        weakness = f"It explains only {item.strength:.1%} of the variance of {a} or {b}, its best anchors."
-    elif _contradicted(item.data_difference, item.p_value):
+    elif _contradicted(item.data_difference, item.p_value) and not given:
         weakness = (
             f"The fit gives {a} and {b} one response curve, but other features explain "
             f"{item.data_difference:.0%} of the difference between them."
         )
-    elif item.a2_margin < limits["a2_margin"]:
+    elif item.a2_margin < limits["a2_margin"] and not given:
         weakness = (
             f"{item.a2_rival} is no anchor and follows the factor more closely than {a} and {b} do (A2)."
         )
     elif item.returns < limits["returns_identified"]:
-        weakness = f"A1 and A2 hold, but it returned in only {item.returns:.0%} of the refits."
+        weakness = f"Its anchors speak for it, but it returned in only {item.returns:.0%} of the refits."
     if weakness is not None:
         return "weak", weakness
     proof = "" if likelihood == "gaussian" else f"; not proved for the {likelihood} likelihood"
