@@ -65,9 +65,7 @@ def test_threads_do_not_change_a_fit_from_run_to_run(fit, make_model, make_table
     try:
         for _ in range(2):
             torch.set_num_threads(2)
-            masks.append(
-                fit(make_model(hidden_sizes=(32, 32), max_epochs=1), make_table()).mask_
-            )
+            masks.append(fit(make_model(hidden_sizes=(32, 32), max_epochs=1), make_table()).mask_)
     finally:
         torch.set_num_threads(threads)
     np.testing.assert_array_equal(*masks)
