@@ -1,7 +1,8 @@
 """Identifiable deep generative models via sparse decoding: the sparse VAE as a scikit-learn estimator."""
 
 from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
+from sparsevae.experiments import compare
 
 __version__ = "0.1.0"
 
-__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__"]
+__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare"]

@@ -327,7 +327,6 @@ def test_nothing_works_before_fit(name, tmp_path):
     "parameters, message",
     [
         ({"n_factors": 0}, "Expected n_factors"),
-        ({"max_epochs": -1}, "Expected max_epochs"),
         ({"likelihood": "softmax"}, "is 'multinomial'"),
     ],
 )

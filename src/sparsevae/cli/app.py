@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import sparsevae
+from sparsevae.cli.compare import compare
 from sparsevae.cli.data import data
 from sparsevae.cli.demo import demo
 from sparsevae.cli.fit import fit
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(fit)
 app.command()(transform)
+app.command()(compare)
 app.add_typer(data, name="data")
 
 

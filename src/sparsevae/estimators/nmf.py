@@ -8,27 +8,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.decomposition import NMF as MatrixFactorization
 from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.estimators.base import TableEstimator
+from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
-from sparsevae.metrics import log_likelihood
-from sparsevae.priors import calibrate_noise_scale, map_noise_variance
-from sparsevae.validation import check_fraction, check_positive, column_moments, row_totals
+from sparsevae.validation import check_fraction, check_positive, row_totals
 
 __all__ = ["NMF"]
 
-_MAX_EPOCHS = 400
-_NU = 3.0  # degrees of freedom of the noise prior, as for the other estimators
-_FLOOR = 1e-6  # smallest share of a word, rate or probability: the released code's
+_SWEEPS = 4000  # to solve for codes, more than it takes
 _SOLVED = 1e-10  # codes are solved for to this accuracy, so that they do not depend on the rows beside
-_DISPERSION = (1e-3, 1e6)  # range of the inverse dispersion; above it a count is Poisson
 
 
-class NMF(TableEstimator):
+class NMF(PlugInEstimator):
     r"""Non-negative matrix factorisation, scored by the likelihoods of the other estimators.
 
     .. math:: \min_{Z, H \ge 0}\; \tfrac12\|X - Z H\|_F^2 + \tfrac{\alpha}{2}\left(\|Z\|_F^2 +
@@ -46,8 +40,8 @@ class NMF(TableEstimator):
         ``alpha_W=alpha/n_features, alpha_H=alpha/n_samples`` there today.
     l1_ratio : float
         Share of the penalty that is on absolute values instead of squares.
-    max_epochs : int, optional
-        Sweeps of coordinate descent; 400 by default.
+    max_iter : int
+        Sweeps of coordinate descent.
     random_state : int, RandomState or None
         Of the start, where there are more factors than samples or features.
     verbose : int
@@ -83,7 +77,7 @@ class NMF(TableEstimator):
         likelihood: str | Mapping[str, Any] = "gaussian",
         alpha: float = 1.0,
         l1_ratio: float = 0.0,
-        max_epochs: int | None = None,
+        max_iter: int = 400,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -91,7 +85,7 @@ class NMF(TableEstimator):
         self.likelihood = likelihood
         self.alpha = alpha
         self.l1_ratio = l1_ratio
-        self.max_epochs = max_epochs
+        self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
 
@@ -116,7 +110,7 @@ class NMF(TableEstimator):
             alpha_W=self.alpha / n_features,
             alpha_H=self.alpha / n_samples,
             l1_ratio=float(self.l1_ratio),
-            max_iter=self.max_epochs or _MAX_EPOCHS,
+            max_iter=self.max_iter,
             # None means numpy's global generator to scikit-learn, which is not ours to move.
             random_state=np.random.RandomState() if self.random_state is None else self.random_state,
             verbose=self.verbose,
@@ -126,7 +120,7 @@ class NMF(TableEstimator):
             model.fit(X)
         if model.n_iter_ >= model.max_iter:
             warnings.warn(
-                f"The factorisation was still changing after {model.n_iter_} sweeps. Raise max_epochs.",
+                f"The factorisation was still changing after {model.n_iter_} sweeps. Raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -176,35 +170,6 @@ class NMF(TableEstimator):
             )
         return Z @ self.components_
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log likelihood of each row at its own codes, in the units of the table.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, self._fitted)
-        X = self._check_table(X, reset=False)
-        mean = self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
-        total = np.zeros(X.shape[0])
-        for part, columns in self._likelihood().split(X.shape[1]):
-            total += log_likelihood(
-                X[:, columns],
-                _possible(mean[:, columns], part.name),
-                likelihood=part.name,
-                noise_variance=self.noise_variance_[columns],
-                inverse_dispersion=self.inverse_dispersion_[columns],
-            )
-        return total
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log likelihood per sample at the samples' own codes; higher is better, and not a bound."""
-        return super().score(X, y)
-
     def loadings(self) -> pd.DataFrame:
         """The components with names: a row per feature, a column per active factor."""
         check_is_fitted(self, self._fitted)
@@ -219,8 +184,7 @@ class NMF(TableEstimator):
 
     def _check_parameters(self) -> None:
         check_positive("n_factors", self.n_factors, integer=True)
-        if self.max_epochs is not None:
-            check_positive("max_epochs", self.max_epochs, integer=True)
+        check_positive("max_iter", self.max_iter, integer=True)
         if self.alpha != 0:
             check_positive("alpha", self.alpha)
         if self.l1_ratio != 1:
@@ -246,50 +210,15 @@ class NMF(TableEstimator):
             alpha_W=self.alpha / X.shape[1],
             l1_ratio=float(self.l1_ratio),
             tol=_SOLVED,
-            max_iter=10 * _MAX_EPOCHS,
+            max_iter=_SWEEPS,
         )
         codes[row_totals(X) == 0] = 0.0
         return codes
 
-    def _learn_spread(self, X: Any) -> None:
-        """Noise variances, and inverse dispersions of counts, from what the factorisation leaves."""
-        n_samples, n_features = X.shape
-        dense = X.toarray() if hasattr(X, "toarray") else X
-        mean = self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
-        squares = np.square(dense - mean).sum(0)
-        self.noise_variance_ = np.full(n_features, np.nan)
-        self.inverse_dispersion_ = np.full(n_features, np.nan)
-        variances = column_moments(X)[1]
-        for part, columns in self._likelihood().split(n_features):
-            if part.support == "real":
-                xi = calibrate_noise_scale(variances[columns]) if variances[columns].any() else 1.0
-                residual = torch.as_tensor(squares[columns])
-                self.noise_variance_[columns] = map_noise_variance(residual, n_samples, _NU, xi).numpy()
-            elif part.has_dispersion:
-                # Var(x) = m + m²/r, by moments.
-                excess = np.maximum(squares[columns] - mean[:, columns].sum(0), 0.0)
-                square = np.square(mean[:, columns]).sum(0)
-                ratio = np.divide(square, excess, out=np.full(len(columns), np.inf), where=excess > 0)
-                self.inverse_dispersion_[columns] = np.clip(ratio, *_DISPERSION)
-
-    def _state(self) -> dict[str, Any]:
-        parameters = self.get_params(deep=False)
-        return {name: value for name, value in vars(self).items() if name not in parameters}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def _reconstruct(self, X: Any) -> np.ndarray:
+        return self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
-
-
-def _possible(mean: np.ndarray, likelihood: str) -> np.ndarray:
-    """Means that leave nothing impossible: zeros lifted to the floor, probabilities below one."""
-    if likelihood == "gaussian":
-        return mean
-    if likelihood == "multinomial":
-        sums = mean.sum(1, keepdims=True)
-        return np.where(sums > 0, mean / np.where(sums > 0, sums, 1.0), 1.0 / mean.shape[1]) + _FLOOR
-    return np.clip(mean, _FLOOR, 1.0 - _FLOOR if likelihood == "bernoulli" else None)

@@ -1,0 +1,5 @@
+"""Comparisons of methods on data."""
+
+from sparsevae.experiments.compare import compare
+
+__all__ = ["compare"]

@@ -1,0 +1,156 @@
+"""PCA, factor analysis, LDA and EASE with just enough of an interface to stand in a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.decomposition import PCA, FactorAnalysis, LatentDirichletAllocation
+from sklearn.utils.validation import check_is_fitted
+
+from sparsevae.estimators.plug_in import PlugInEstimator
+from sparsevae.exceptions import DataError
+from sparsevae.validation import check_positive, row_totals
+
+__all__ = ["EASE", "FactorAnalysisAdapter", "LDAAdapter", "PCAAdapter"]
+
+
+class _Adapter(PlugInEstimator):
+    """A model of another library; a subclass makes it and reconstructs with it."""
+
+    _fitted: ClassVar[str] = "model_"
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        likelihood: str | Mapping[str, Any] = "gaussian",
+        random_state: Any = None,
+    ) -> None:
+        self.n_factors = n_factors
+        self.likelihood = likelihood
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to a table."""
+        check_positive("n_factors", self.n_factors, integer=True)
+        X = self._check_table(X, reset=True)
+        self.model_ = self._make(min(self.n_factors, *X.shape)).fit(self._input(X))
+        self._n_features_out = min(self.n_factors, *X.shape)
+        self.active_factors_ = np.arange(self._n_features_out)
+        self._learn_spread(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes of each row: shape (n_samples, n_factors)."""
+        check_is_fitted(self, self._fitted)
+        return self.model_.transform(self._input(self._check_table(X, reset=False)))
+
+    def log_evidence(self, X: Any) -> np.ndarray | None:
+        """Log p(x) of each row, where the model has one for the likelihood asked for; None otherwise."""
+        return None
+
+    def _make(self, n_factors: int) -> Any:
+        raise NotImplementedError
+
+    def _input(self, X: Any) -> Any:
+        return X
+
+    def _seed(self) -> Any:
+        # None means numpy's global generator to scikit-learn, which is not ours to move.
+        return np.random.RandomState() if self.random_state is None else self.random_state
+
+
+class _Gaussian(_Adapter):
+    """A linear model of dense tables with normal noise, which knows log p(x)."""
+
+    def _input(self, X: Any) -> np.ndarray:
+        return X.toarray() if hasattr(X, "toarray") else X
+
+    def log_evidence(self, X: Any) -> np.ndarray | None:
+        X = self._check_table(X, reset=False)
+        return self.model_.score_samples(self._input(X)) if self.likelihood == "gaussian" else None
+
+
+class PCAAdapter(_Gaussian):
+    """Principal component analysis; its likelihood is that of probabilistic PCA."""
+
+    def _make(self, n_factors: int) -> Any:
+        return PCA(n_factors, random_state=self._seed())
+
+    def _reconstruct(self, X: Any) -> np.ndarray:
+        return self.model_.inverse_transform(self.model_.transform(self._input(X))).astype(np.float64)
+
+
+class FactorAnalysisAdapter(_Gaussian):
+    """Gaussian factor analysis by maximum likelihood."""
+
+    def _make(self, n_factors: int) -> Any:
+        return FactorAnalysis(n_factors, random_state=self._seed())
+
+    def _reconstruct(self, X: Any) -> np.ndarray:
+        codes = self.model_.transform(self._input(X))
+        return (codes @ self.model_.components_ + self.model_.mean_).astype(np.float64)
+
+
+class LDAAdapter(_Adapter):
+    """Latent Dirichlet allocation, of counts."""
+
+    def _make(self, n_factors: int) -> Any:
+        return LatentDirichletAllocation(n_factors, random_state=self._seed())
+
+    def _reconstruct(self, X: Any) -> np.ndarray:
+        topics = self.model_.components_ / self.model_.components_.sum(1, keepdims=True)
+        return self.model_.transform(X) @ topics * row_totals(X)[:, None]
+
+    def _check_values(self, X: Any) -> Any:
+        return _non_negative(super()._check_values(X), "LDA")
+
+
+class EASE(_Adapter):
+    r"""Embarrassingly shallow autoencoder (Steck 2019): each feature from all others, by ridge regression.
+
+    .. math:: B = I - P\,\mathrm{diag}(P)^{-1}, \qquad P = (X^\top X + \lambda I)^{-1}
+
+    There are no factors: ``n_factors`` is taken, so that it can stand beside the others, and not used.
+    """
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        likelihood: str | Mapping[str, Any] = "gaussian",
+        penalty: float = 100.0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_factors, likelihood=likelihood, random_state=random_state)
+        self.penalty = penalty
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to a table."""
+        check_positive("penalty", self.penalty)
+        X = self._check_table(X, reset=True)
+        gram = X.T @ X
+        gram = (gram.toarray() if hasattr(gram, "toarray") else gram).astype(np.float64)
+        precision = np.linalg.inv(gram + self.penalty * np.eye(len(gram)))
+        self.model_ = np.eye(len(gram)) - precision / np.diag(precision)
+        self.active_factors_ = np.arange(0)
+        self._learn_spread(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The reconstruction itself: there are no codes."""
+        check_is_fitted(self, self._fitted)
+        return self._reconstruct(self._check_table(X, reset=False))
+
+    def _reconstruct(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.model_)
+
+
+def _non_negative(X: Any, name: str) -> Any:
+    if X.min() < 0:
+        raise DataError(
+            f"Expected no Negative values in data passed to {name}; got {X.min():g}. Leave it out."
+        )
+    return X

@@ -1,0 +1,221 @@
+"""Several methods on one split of one table, in one table of results."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import gammaln
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
+from sparsevae.estimators.base import FactorEstimator, TableEstimator
+from sparsevae.estimators.evaluating import map_rows
+from sparsevae.exceptions import DataError, DivergenceError, ParameterError
+from sparsevae.experiments.adapters import EASE, FactorAnalysisAdapter, LDAAdapter, PCAAdapter
+from sparsevae.validation import check_fraction
+
+__all__ = ["METHODS", "compare", "parse_methods"]
+
+logger = logging.getLogger(__name__)
+
+
+def _sparse_linear(**parameters: Any) -> SparseVAE:
+    return SparseVAE(**{**parameters, "hidden_sizes": ()})
+
+
+METHODS: dict[str, Callable[..., TableEstimator]] = {
+    "SparseVAE": SparseVAE,
+    "SparseLinear": _sparse_linear,
+    "VAE": VAE,
+    "VSC": VSC,
+    "OIVAE": OIVAE,
+    "NMF": NMF,
+    "PCA": PCAAdapter,
+    "FactorAnalysis": FactorAnalysisAdapter,
+    "LDA": LDAAdapter,
+    "EASE": EASE,
+}
+"""What can be compared by name."""
+
+DEFAULT = ("SparseVAE", "VAE", "NMF")
+
+
+def compare(
+    X: Any,
+    methods: str | Iterable[Any] | Mapping[str, Any] = DEFAULT,
+    *,
+    n_factors: int = 10,
+    likelihood: Any = "gaussian",
+    test_fraction: float = 0.2,
+    random_state: int | None = 0,
+    **parameters: Any,
+) -> pd.DataFrame:
+    """Fit several methods to the same rows and measure them on the same held-out rows.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+    methods : str, sequence or dict
+        Names as in `METHODS`, with parameters where wanted: ``"SparseVAE, VAE(beta=4), NMF"``; or a sequence
+        of such names and of estimators; or a dict from label to estimator. Estimators are taken as they are.
+    n_factors, likelihood
+        Of the methods given by name.
+    test_fraction : float
+        Share of the rows that no method sees while it is fitted.
+    random_state : int or None
+        Of the split, and of the methods given by name.
+    **parameters
+        Further parameters of the methods given by name, for those that have them: ``max_epochs=50``.
+
+    Returns
+    -------
+    DataFrame
+        A row per method, in the order given:
+
+        score
+            Mean ELBO per held-out row, or log p(x) where a method knows it; higher is better. NaN for methods
+            without a distribution of their codes.
+        reconstruction
+            Mean of -log p(x | code) per held-out row, at the code that the method finds for the row; lower is
+            better. The paper's "held-out negative log-likelihood": without KL, without the multinomial
+            coefficient.
+        seconds
+            Of the fit.
+        factors
+            How many factors the method uses.
+        sparsity
+            Share of exact zeros among the loadings of these factors; NaN for methods without loadings.
+        note
+            Why a method could not be fitted; empty if it was.
+
+    Examples
+    --------
+    >>> from sparsevae import compare
+    >>> from sparsevae.datasets import make_sparse_factors
+    >>> X = make_sparse_factors(200, random_state=0).X
+    >>> compare(X, "PCA, FactorAnalysis", n_factors=2)["factors"].tolist()
+    [2, 2]
+    """
+    check_fraction("test_fraction", test_fraction)
+    common = {"n_factors": n_factors, "likelihood": likelihood, "random_state": random_state, **parameters}
+    estimators = _estimators(methods, common)
+    training, test = train_test_split(X, test_size=test_fraction, random_state=random_state)
+    rows = {}
+    for label, estimator in estimators.items():
+        logger.info("Fitting %s", label)
+        rows[label] = _measure(estimator, training, test)
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+
+
+def parse_methods(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Read a list of methods: ``"SparseVAE, VAE(beta=4)"``.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    dict
+        From what was written to the name of the method and its parameters.
+    """
+    example = "Write for example 'SparseVAE, VAE(beta=4), NMF'."
+    try:
+        nodes = ast.parse(f"[{text}]", mode="eval").body.elts  # type: ignore[attr-defined]
+    except SyntaxError as error:
+        raise ParameterError(f"Expected methods with commas between them; got {text!r}. {example}") from error
+    methods = {}
+    for node in nodes:
+        name, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
+        if not isinstance(name, ast.Name) or name.id not in METHODS or getattr(node, "args", []):
+            raise ParameterError(
+                f"Expected methods to be among {', '.join(METHODS)}; got {ast.unparse(node)!r}. {example}"
+            )
+        try:
+            given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}
+        except ValueError as error:
+            raise ParameterError(
+                f"Expected numbers, words in quotes and tuples as parameters; got {ast.unparse(node)!r}. "
+                f"{example}"
+            ) from error
+        methods[ast.unparse(node)] = (name.id, given)
+    if not methods:
+        raise ParameterError(f"Expected at least one method; got none. {example}")
+    return methods
+
+
+def _estimators(methods: Any, common: dict[str, Any]) -> dict[str, TableEstimator]:
+    if isinstance(methods, Mapping):
+        return {label: clone(estimator) for label, estimator in methods.items()}
+    chosen: dict[str, TableEstimator] = {}
+    for method in [methods] if isinstance(methods, str) else methods:
+        if isinstance(method, str):
+            for label, (name, given) in parse_methods(method).items():
+                chosen[label] = _make(name, given, common)
+        else:
+            label = type(method).__name__
+            chosen[label if label not in chosen else f"{label} {len(chosen) + 1}"] = clone(method)
+    return chosen
+
+
+def _make(name: str, given: dict[str, Any], common: dict[str, Any]) -> TableEstimator:
+    known = METHODS[name]().get_params()
+    unknown = set(given) - set(known)
+    if unknown:
+        raise ParameterError(
+            f"Expected parameters of {name}; got {', '.join(sorted(unknown))}. It has {', '.join(known)}."
+        )
+    return METHODS[name](**{**{key: value for key, value in common.items() if key in known}, **given})
+
+
+def _measure(estimator: TableEstimator, training: Any, test: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(("score", "reconstruction", "seconds"), np.nan)
+    row.update(factors=pd.NA, sparsity=np.nan, note="")
+    started = time.perf_counter()
+    try:
+        estimator.fit(training)
+    except (DataError, DivergenceError) as error:
+        return {**row, "note": str(error)}
+    row["seconds"] = time.perf_counter() - started
+    row["score"], row["reconstruction"] = _score(estimator, test), _reconstruction(estimator, test)
+    row["factors"] = len(estimator.active_factors_)
+    if hasattr(estimator, "loadings"):
+        loadings = estimator.loadings().to_numpy()
+        row["sparsity"] = float((loadings == 0).mean()) if loadings.size else np.nan
+    return row
+
+
+def _score(estimator: Any, X: Any) -> float:
+    if isinstance(estimator, FactorEstimator):
+        return estimator.score(X)
+    evidence = estimator.log_evidence(X) if hasattr(estimator, "log_evidence") else None
+    return np.nan if evidence is None else float(evidence.mean())
+
+
+def _reconstruction(estimator: Any, X: Any) -> float:
+    X = estimator._check_table(X, reset=False)
+    if isinstance(estimator, FactorEstimator):
+        values = map_rows(
+            estimator.module_,
+            X,
+            lambda module, x: module.log_likelihood(x, module.decode(module.encode(x)[0])),
+        ).astype(np.float64)
+        values = values + float(estimator.module_.observation.log_jacobian())
+    else:
+        values = estimator.score_samples(X)
+    for part, columns in estimator._likelihood().split(X.shape[1]):
+        if not part.factorised:
+            values = values - _log_coefficient(X[:, columns])
+    return float(-values.mean())
+
+
+def _log_coefficient(X: Any) -> np.ndarray:
+    dense = X.toarray() if hasattr(X, "toarray") else X
+    return gammaln(dense.sum(1) + 1.0) - gammaln(dense + 1.0).sum(1)
