@@ -13,7 +13,8 @@ ROOT = Path(sparsevae.__file__).parent
 
 # Lowest first. A part may import from itself and from the lines above its own.
 LAYERS = [
-    {"exceptions", "validation"},
+    {"exceptions"},
+    {"validation"},
     {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics"},
     {"networks", "decoder"},
     {"modules"},
@@ -23,7 +24,8 @@ LAYERS = [
     {"tl"},
     {"experiments"},
     {"report"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 WITHOUT_TORCH = {"exceptions", "datasets", "metrics", "rotation"}

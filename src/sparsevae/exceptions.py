@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "DataError", "DataWarning", "DivergenceError", "ParameterError", "SparseVAEError"]
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "DataWarning",
+    "DivergenceError",
+    "ParameterError",
+    "SparseVAEError",
+]
 
 
 class SparseVAEError(Exception):
