@@ -25,7 +25,7 @@ def found(fit):
 # -- fitted attributes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("recipe", ["paper", "authors"])
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_fitted_attributes_have_their_shapes(fit, make_model, make_table, likelihood, recipe):
     model = fit(
         make_model(likelihood, recipe=recipe, n_init=1, n_factors=3, max_epochs=2), make_table(likelihood)
