@@ -50,6 +50,10 @@ class NeuralEstimator(FactorEstimator):
 
     def _n_warm(self, epochs: int) -> int:
         """Epochs of the warm-up."""
+        return self._n_kl_warm(epochs)
+
+    def _n_kl_warm(self, epochs: int) -> int:
+        """Epochs of the warm-up over which the KL term grows to its weight."""
         return max(1, epochs // 16) if self.recipe == "default" else 0
 
     def _check_parameters(self) -> None:
@@ -91,7 +95,10 @@ class NeuralEstimator(FactorEstimator):
         literal = self.recipe != "default"
         warm, refined = self._n_warm(epochs), 0 if literal else epochs // 6
         trained = max(1, epochs - warm - refined)
-        phases = [Phase("warm-up", warm, (rate, rate), kl_warmup=0 if literal else warm)] if warm else []
+        phases = []
+        if warm:
+            kl_warmup = min(warm, self._n_kl_warm(epochs))
+            phases = [Phase("warm-up", warm, (rate, rate), kl_warmup=kl_warmup, penalty_warmup=warm)]
         fall = (rate, rate if literal else 0.1 * rate)
         phases.append(Phase(self._phase, trained, fall, patience=_patience(trained, data)))
         return phases, [Phase("refine", refined, (0.1 * rate, 0.02 * rate))] if refined else []

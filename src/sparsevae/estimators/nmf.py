@@ -117,15 +117,17 @@ class NMF(PlugInEstimator):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X)
-        if model.n_iter_ >= model.max_iter:
+            codes = model.fit_transform(X)
+        # In one order of memory, so that products round the same before and after a round trip to disk.
+        self.components_ = np.ascontiguousarray(model.components_)
+        # A factor that no row uses stays where it started in scikit-learn; the penalty would have it at zero.
+        self.components_[~(codes != 0).any(0)] = 0.0
+        if model.n_iter_ >= model.max_iter and self.components_.any():
             warnings.warn(
                 f"The factorisation was still changing after {model.n_iter_} sweeps. Raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        # In one order of memory, so that products round the same before and after a round trip to disk.
-        self.components_ = np.ascontiguousarray(model.components_)
         self.mask_ = np.ascontiguousarray(self.components_.T)
         self.active_factors_ = np.flatnonzero((self.components_ != 0).any(1))
         self.n_iter_ = int(model.n_iter_)
@@ -202,6 +204,8 @@ class NMF(PlugInEstimator):
 
     def _codes(self, X: Any) -> np.ndarray:
         """Codes, zero for rows without anything in them."""
+        if not self.components_.any():
+            return np.zeros((X.shape[0], self.n_factors), dtype=X.dtype)
         codes, _, _ = non_negative_factorization(
             X,
             H=self.components_.astype(X.dtype, copy=False),

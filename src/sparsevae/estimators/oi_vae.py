@@ -115,6 +115,10 @@ class OIVAE(NeuralEstimator):
         check_positive("penalty", self.penalty)
         check_positive("group_width", self.group_width, integer=True)
 
+    def _n_warm(self, epochs: int) -> int:
+        # Generators need time to grow: at full strength from the first step the penalty empties every column.
+        return epochs // 2 if self.recipe == "default" else 0
+
     def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
         labels, self.group_names_ = number_groups(self.groups, self._feature_names())
         return {

@@ -129,6 +129,10 @@ class VSC(NeuralEstimator):
     def _n_warm(self, epochs: int) -> int:
         return 0 if self.recipe == "authors" else epochs // 3
 
+    def _n_kl_warm(self, epochs: int) -> int:
+        # As long as the gates are soft: the divergence would shut those that have not found their use yet.
+        return epochs // 3 if self.recipe == "default" else 0
+
     def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
         return {
             "sparsity": float(self.sparsity),
