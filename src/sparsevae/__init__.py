@@ -2,7 +2,8 @@
 
 from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.experiments import compare
+from sparsevae.identifiability import stability
 
 __version__ = "0.1.0"
 
-__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare"]
+__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare", "stability"]

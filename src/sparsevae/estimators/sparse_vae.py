@@ -15,6 +15,7 @@ from sparsevae.estimators.base import FactorEstimator, FitData
 from sparsevae.estimators.fitting import fit_default, fit_from_mask
 from sparsevae.estimators.reading import average_slopes, order_factors_, variance_explained
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
+from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.modules import FactorModule
 from sparsevae.validation import check_choice, check_positive
 
@@ -244,6 +245,18 @@ class SparseVAE(FactorEstimator):
             self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
         )
 
+    def communalities(self) -> pd.Series:
+        """Share of the variance of each feature that the factors explain; their mean is that of the table.
+
+        One less the noise variance over the variance of the feature in the table fitted; 0 for a feature that
+        uses no factor, NaN for one that is not real-valued.
+        """
+        check_is_fitted(self, "module_")
+        variance = self.module_.observation.scale.numpy().astype(np.float64) ** 2
+        share = np.clip(1.0 - self.noise_variance_ / variance, 0.0, 1.0)
+        unused = ~(self.mask_ != 0).any(1) & ~np.isnan(share)
+        return pd.Series(np.where(unused, 0.0, share), index=self._feature_names(), name="communality")
+
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The strongest features of each active factor: factor, rank, feature, loading, effect, anchor."""
         check_is_fitted(self, "module_")
@@ -278,6 +291,30 @@ class SparseVAE(FactorEstimator):
             own = own[np.argsort(-np.abs(self.mask_[own, k]), kind="stable")]
             result[str(names[k])] = [str(features[j]) for j in own]
         return result
+
+    def identifiability(self, X: Any, *, stability: Stability | None = None) -> Certificate:
+        """State for each active factor whether it is identified, and why.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            The table of the fit, or another of its kind.
+        stability : Stability, optional
+            From `sparsevae.stability`: adds how often each factor returns to the evidence.
+
+        Returns
+        -------
+        Certificate
+            Its ``table`` has a row per active factor, its ``summary()`` says the same in words.
+        """
+        check_is_fitted(self, "module_")
+        return certify(
+            self.module_,
+            self._check_table(X, reset=False),
+            feature_names=self._feature_names(),
+            factor_names=self.get_feature_names_out(),
+            stability=stability,
+        )
 
 
 def _check_init(init: Any) -> None:
