@@ -1,1 +1,1 @@
-"""Measurements of speed and of statistical quality; each folder is one command, ``python -m benchmarks.NAME``."""
+"""Measurements of speed and statistical quality; each folder is a command, ``python -m benchmarks.NAME``."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-STEPS = (["benchmarks.decoder"], ["benchmarks.recovery", "--quick", "--problems", "synthetic-0", "synthetic-0.6"])
+STEPS = (
+    ["benchmarks.decoder"],
+    ["benchmarks.recovery", "--quick", "--problems", "synthetic-0", "synthetic-0.6"],
+)
 
 
 def main() -> int:

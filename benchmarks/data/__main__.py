@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from benchmarks.data import figures
 
 BESIDE = Path(__file__).parents[2].parent / "shared" / "data"

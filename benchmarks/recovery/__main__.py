@@ -1,6 +1,6 @@
-"""How well are known factors found? One row per method, problem, seed and measure; what is done is not done again.
+"""How well are known factors found? One row per fit; what is done is not done again.
 
-Run ``python -m benchmarks.recovery`` from the root of the repository, with ``--quick`` for a few data sets each.
+Run ``python -m benchmarks.recovery`` from the root of the repository; ``--quick`` takes a few data sets each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from benchmarks.recovery.methods import METHODS
-from benchmarks.recovery.problems import PROBLEMS
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
 import sparsevae
+from benchmarks.recovery.methods import METHODS
+from benchmarks.recovery.problems import PROBLEMS
 from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
 
 KEY = ["method", "problem", "seed"]
@@ -91,7 +91,9 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     grouped = rows.groupby(["problem", "method"], sort=False)
     measures = ["dci", "spearman", "support_f1", "anchor_f1", "mse", "score", "seconds"]
     table = grouped[[m for m in measures if m in rows]].mean().round(3)
-    table.insert(0, "right_count", grouped["right_count"].sum().astype(str) + " of " + grouped.size().astype(str))
+    table.insert(
+        0, "right_count", grouped["right_count"].sum().astype(str) + " of " + grouped.size().astype(str)
+    )
     return table.reset_index()
 
 
@@ -125,7 +127,9 @@ def _read(path: Path) -> pd.DataFrame:
 
 def _markdown(table: pd.DataFrame) -> str:
     header = "| " + " | ".join(table.columns) + " |\n|" + "---|" * len(table.columns) + "\n"
-    return header + "".join("| " + " | ".join(str(v) for v in row) + " |\n" for row in table.itertuples(index=False))
+    return header + "".join(
+        "| " + " | ".join(str(v) for v in row) + " |\n" for row in table.itertuples(index=False)
+    )
 
 
 if __name__ == "__main__":

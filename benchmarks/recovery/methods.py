@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.recovery.problems import Problem
-
 from sparsevae import VAE, SparseVAE
 
 __all__ = ["METHODS"]

@@ -43,12 +43,17 @@ class Problem:
 
 
 def _synthetic(correlation: float) -> Problem:
-    return Problem(lambda seed: make_sparse_factors(1000, correlation=correlation, random_state=seed), 500, 5, 25)
+    return Problem(
+        lambda seed: make_sparse_factors(1000, correlation=correlation, random_state=seed), 500, 5, 25
+    )
 
 
 def _anchored(correlation: float) -> Problem:
     return Problem(
-        lambda seed: make_anchored_factors(3000, 60, 6, correlation=correlation, random_state=seed), 2000, 10, 10
+        lambda seed: make_anchored_factors(3000, 60, 6, correlation=correlation, random_state=seed),
+        2000,
+        10,
+        10,
     )
 
 

@@ -104,8 +104,8 @@ def compare(
             results.append(result)
     frame = pd.concat(results)
     if as_json:
-        plain = frame.reset_index().astype(object)
-        rows = plain.where(plain.notna(), None).to_dict("records")
+        records = frame.reset_index().to_dict("records")
+        rows = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in records]
         print_json({"likelihood": likelihood, "n_factors": factors, "seed": seed, "methods": rows})
     else:
         print(_as_text(frame))

@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -148,7 +148,12 @@ def _read_ratings(file: IO[bytes], name: str, *, keep_from: float) -> tuple[_Rat
             "sep": ":",
             "names": [columns[0], "", columns[1], " ", columns[2], "  ", columns[3]],
         }
-    types = {"userId": "int32", "movieId": "int32", "rating": "float32", "timestamp": "int64"}
+    types: dict[Hashable, str] = {
+        "userId": "int32",
+        "movieId": "int32",
+        "rating": "float32",
+        "timestamp": "int64",
+    }
     parts: list[pd.DataFrame] = []
     n_ratings = 0
     try:
@@ -215,7 +220,7 @@ def _read_titles(path: Path) -> dict[int, str]:
                 lines = io.TextIOWrapper(file, encoding="latin-1")
                 fields = (line.rstrip("\n").split("::") for line in lines if line.strip())
                 return {int(movie): title for movie, title, _ in fields}
-            types: dict[str, Any] = {"movieId": "int32", "title": "str"}
+            types: dict[Hashable, Any] = {"movieId": "int32", "title": "str"}
             table = pd.read_csv(file, usecols=list(types), dtype=types)
         except ValueError as error:
             raise DataError(

@@ -31,11 +31,11 @@ SLAB_RATE = 1.0
 """Slab rate at the end of the ladder: it selects without shrinking."""
 
 _STEPS = 900  # gradient steps of the dense starts, and again of the ladder
-_DENSE_EPOCHS = (30, 250)
-_LADDER_EPOCHS = (40, 250)
+_DENSE_EPOCHS = (30, 150)
+_LADDER_EPOCHS = (40, 200)
 _DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
 _SMALL = 1 << 18  # batch × features × width up to which ladders run side by side
-_STARTS_SMALL, _STARTS_LARGE = 12, 4  # few features leave more ways to fold a factor, and starts cost little
+_STARTS_SMALL, _STARTS_LARGE = 10, 4  # few features leave more ways to fold a factor, and starts cost little
 _POLISH = 30
 _REFINE = 0.5  # epochs on all rows after the choice, relative to those of the ladder
 
@@ -71,9 +71,11 @@ def fit_default(estimator: Any, data: FitData) -> Fitted:
             random_state=data.random_state,
             progress=progress,
         )
-        modules = [sparse_start(module, data.training, data.random_state) for module, _ in dense]
+        covariance = _module_options(estimator, data)["covariance"]
+        modules = [sparse_start(m, data.training, data.random_state, covariance) for m, _ in dense]
         for module in modules:
             _freeze_constant_(module, data)
+            _fix_covariance_(estimator, module)
         candidates = _climb(estimator, data, modules, [log for _, log in dense], ladder_epochs, progress)
         return _conclude(estimator, data, candidates, counts, progress)
 
@@ -87,6 +89,7 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
     _freeze_constant_(module, data)
     with torch.no_grad():
         module.mask.copy_(_initial_mask(estimator, data))
+        _fix_covariance_(estimator, module)
     _fix_anchors_(estimator, module)
     dense_epochs, ladder_epochs = _epochs(estimator, data)
     epochs = dense_epochs + ladder_epochs
@@ -276,7 +279,7 @@ def _null_module(module: FactorModule, data: FitData) -> FactorModule:
     """The same model with an empty mask: every feature at its mean."""
     null = select(module, 0)
     with torch.no_grad():
-        null.mask.zero_()
+        null.mask.copy_(torch.where(null.frozen, null.mask, 0.0))
         null.noise_variance.fill_(1.0)
         for bias in null.decoder.hidden_biases:
             bias.zero_()
@@ -309,6 +312,16 @@ def _freeze_constant_(module: FactorModule, data: FitData) -> None:
     with torch.no_grad():
         module.frozen[constant] = True
         module.mask[..., constant, :] = 0.0
+
+
+def _fix_covariance_(estimator: Any, module: FactorModule) -> None:
+    """The prior covariance that the user gave, or the identity where that was asked for."""
+    given = estimator.factor_covariance
+    with torch.no_grad():
+        if module.config["covariance"] == "identity":
+            module.factor_covariance.copy_(torch.eye(module.n_factors))
+        elif not isinstance(given, str):
+            module.factor_covariance.copy_(torch.as_tensor(np.asarray(given), dtype=torch.float32))
 
 
 def _initial_mask(estimator: Any, data: FitData) -> Tensor:

@@ -64,9 +64,11 @@ def stack(modules: list[FactorModule]) -> FactorModule:
     return joined
 
 
-def masked_copy(module: FactorModule, index: int | list[int], mask: Tensor) -> FactorModule:
+def masked_copy(
+    module: FactorModule, index: int | list[int], mask: Tensor, covariance: str = "learned"
+) -> FactorModule:
     """The same network with a mask to be learned, beginning at ``mask``."""
-    copy = select(module, index, learned_mask=True)
+    copy = select(module, index, learned_mask=True, covariance=covariance)
     with torch.no_grad():
         copy.mask.copy_(mask)
     return copy

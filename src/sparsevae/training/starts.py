@@ -126,7 +126,9 @@ def dense_starts(
     return [best[count][1:] for count in counts]
 
 
-def sparse_start(module: FactorModule, batches: Batches, random_state: np.random.RandomState) -> FactorModule:
+def sparse_start(
+    module: FactorModule, batches: Batches, random_state: np.random.RandomState, covariance: str = "learned"
+) -> FactorModule:
     """A module with a mask, from a plain VAE: its factors turned to sparse slopes, its mask at their size."""
     with torch.no_grad():
         z, _ = module.encode(batches.table.rows(_spread_rows(batches.rows, _SLOPE_ROWS)))
@@ -143,7 +145,7 @@ def sparse_start(module: FactorModule, batches: Batches, random_state: np.random
     loadings[:, :used] = torch.as_tensor(rotation.loadings, dtype=torch.float32)
     relative = loadings / loadings.amax(-1, keepdim=True).clamp_min(1e-12)
     relative[:, :used] = relative[:, :used].clamp_min(_FLOOR)
-    return masked_copy(module, 0, norm * relative.to(norm.device))
+    return masked_copy(module, 0, norm * relative.to(norm.device), covariance)
 
 
 @torch.no_grad()
