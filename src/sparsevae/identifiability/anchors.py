@@ -85,7 +85,7 @@ class AnchorGroups:
 def anchors_from_covariance(
     X: Any,
     *,
-    feature_names: Sequence[Any] | None = None,
+    feature_names: Sequence[Any] | np.ndarray | None = None,
     level: float | None = None,
     random_state: int | None = 0,
 ) -> AnchorGroups:
@@ -281,7 +281,7 @@ def _table(
     return pd.DataFrame(rows, columns=["group", "feature", "position", "loading", "statistic", "threshold"])
 
 
-def _checked(X: Any, feature_names: Sequence[Any] | None) -> tuple[Any, np.ndarray]:
+def _checked(X: Any, feature_names: Sequence[Any] | np.ndarray | None) -> tuple[Any, np.ndarray]:
     check_columns_numeric(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     table = X.tocsr() if sparse.issparse(X) else np.asarray(X)

@@ -93,8 +93,8 @@ def certify(
     module: FactorModule,
     X: Any,
     *,
-    feature_names: Sequence[Any],
-    factor_names: Sequence[Any],
+    feature_names: Sequence[Any] | np.ndarray,
+    factor_names: Sequence[Any] | np.ndarray,
     stability: Any = None,
     cross_check: bool = True,
 ) -> Certificate:

@@ -28,6 +28,8 @@ explains at least ``strength`` of its variance. The margin of A2 may be a little
 crumb of a second loading is as good as an anchor. A factor that returns in fewer refits is weak, or not
 identified."""
 
+_UNDECIDED = 0.05  # p-value above which the data do not tell two anchors apart
+
 
 @dataclass
 class FactorEvidence:
@@ -132,9 +134,11 @@ def judge(item: FactorEvidence, likelihood: str) -> tuple[str, str]:
     if item.strength < limits["strength"]:
         weakness = f"It explains only {item.strength:.1%} of the variance of {a} or {b}, its best anchors."
     elif item.curve_difference > limits["curve_difference"] and not given:
+        blind = f", though the data alone do not tell them apart (p = {item.p_value:.2g})"
         weakness = (
             f"Its {len(item.anchors)} anchors have different response curves: {a} and {b}, the most alike, "
-            f"differ by {item.curve_difference:.2g} where A1 allows {limits['curve_difference']:.2g}."
+            f"differ by {item.curve_difference:.2g} where A1 allows {limits['curve_difference']:.2g}"
+            f"{blind if item.p_value > _UNDECIDED else ''}."
         )
     elif _contradicted(item.data_difference, item.p_value) and not given:
         weakness = (
