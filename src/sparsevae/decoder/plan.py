@@ -9,7 +9,8 @@ from torch import Tensor
 
 __all__ = ["MaskPlan", "plan_mask"]
 
-_ANCHOR_COST = 0.2  # time of an anchor's activations, element by element, against a matrix product's
+_CURVE_COST = 0.1  # time of an anchor looked up on its curve, against that of any other feature
+_LAYER_COST = 0.2  # time of a layer that an anchor needs no matrix product for, against one that it does
 
 
 class MaskPlan(NamedTuple):
@@ -56,8 +57,7 @@ class MaskPlan(NamedTuple):
     def cost(self, depth: int) -> float:
         """Return the work as a fraction of that without a plan, for a network of some hidden layers."""
         n_general, n_anchors, _ = self.sizes
-        wide_layers = max(depth - 1, 1)
-        anchor = (wide_layers - 1 + _ANCHOR_COST) / wide_layers
+        anchor = _CURVE_COST if depth <= 2 else (depth - 2 + _LAYER_COST) / (depth - 1)
         return (n_general + anchor * n_anchors) / max(sum(self.sizes), 1)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparsevae.decoder.anchors import decode_curves
 from sparsevae.decoder.blocked import decode_groups
 from sparsevae.decoder.dense import decode_dense
 from sparsevae.decoder.plan import MaskPlan, plan_mask
@@ -112,10 +113,14 @@ def _decode_anchors(
         s = w * z.index_select(1, plan.anchor_factors)  # sample × anchor
         return torch.relu(s) * slopes[0] + torch.relu(-s) * slopes[1]
 
+    (weight, bias), *rest = hidden
+    lines = units @ weight.mT  # sign × factor × hidden
+    if not rest:
+        return decode_curves(w, z, plan.anchor_factors, lines, bias, heads)
+
     # A masked network of one layer less, one group per factor: s₊ is w₊z₊ + w₋z₋, s₋ is w₊z₋ + w₋z₊, and the
     # bias is the weight of a fifth input that is always one.
-    (weight, bias), *rest = hidden
-    up, down = units @ weight.mT  # factor × hidden
+    up, down = lines
     second = torch.stack([up, down, down, up, bias.expand_as(up)], dim=-1)  # factor × hidden × 5
     w_up, w_down, z_up, z_down = torch.relu(w), torch.relu(-w), torch.relu(z.mT), torch.relu(-z.mT)
     rows = torch.stack([w_up, w_up, w_down, w_down, torch.ones_like(w)], dim=-1)  # anchor × 5
