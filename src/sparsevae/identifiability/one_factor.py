@@ -38,13 +38,13 @@ def group_loadings(correlation: np.ndarray, group: np.ndarray) -> np.ndarray:
     """
     rows = correlation[group].astype(np.float64)
     inner = rows[:, group]
-    between = rows @ rows.T - inner @ inner  # what the features outside contribute, the same at every step
+    rows[:, group] = 0.0
     np.fill_diagonal(inner, 0.0)
     direction = np.where(inner[np.abs(inner).sum(1).argmax()] < 0, -1.0, 1.0) / np.sqrt(len(group))
     squares = np.abs(inner).max(1)
     for _ in range(_ITERATIONS):
         filled = inner @ direction + squares * direction
-        direction = between @ direction + inner @ filled + squares * filled
+        direction = rows @ (rows.T @ direction) + inner @ filled + squares * filled
         direction /= np.linalg.norm(direction)
         weight = 1.0 - float((direction**4).sum())  # of all pairs, each by the product of its squares
         size = max(float(direction @ inner @ direction) / max(weight, 1e-12), 1e-12)
