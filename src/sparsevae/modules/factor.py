@@ -17,6 +17,12 @@ from sparsevae.divergences import kl_correlated_normal, kl_standard_normal
 from sparsevae.modules.base import Loss
 from sparsevae.modules.gauge import fix_gauge_
 from sparsevae.modules.observation import Observation
+from sparsevae.modules.subset import (
+    check_features_per_step,
+    draw_subset,
+    squared_errors,
+    subset_log_prob,
+)
 from sparsevae.networks import Encoder
 from sparsevae.priors import (
     inclusion_probability,
@@ -65,6 +71,10 @@ class FactorModule(nn.Module):
         results.
     linear_path : bool
         Whether the encoder has a linear path beside its MLP.
+    precision : {"float32", "bfloat16"}
+        Of the decoder's matrix products.
+    features_per_step : int, optional
+        Features in the reconstruction of a training step, see `modules.subset`; all by default.
     """
 
     observation: Observation
@@ -80,6 +90,7 @@ class FactorModule(nn.Module):
     _squares: Tensor
     _moments: Tensor
     _count: int
+    _seen: Tensor | int
 
     def __init__(
         self,
@@ -96,11 +107,13 @@ class FactorModule(nn.Module):
         keep_rate_ratio: bool = True,
         linear_path: bool = True,
         precision: str = "float32",
+        features_per_step: int | None = None,
         replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         n_features = observation.n_features
+        check_features_per_step(features_per_step, observation.likelihood)
         self.config: dict[str, Any] = {
             "n_factors": n_factors,
             "hidden_sizes": tuple(hidden_sizes),
@@ -114,6 +127,7 @@ class FactorModule(nn.Module):
             "keep_rate_ratio": keep_rate_ratio,
             "linear_path": linear_path,
             "precision": precision,
+            "features_per_step": features_per_step,
         }
         self.observation = observation
         self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
@@ -182,11 +196,16 @@ class FactorModule(nn.Module):
             return self.noise_variance
         return torch.where(self.real, self.noise_variance, self.log_dispersion.exp())
 
-    def log_likelihood(self, x: Tensor, output: Tensor) -> Tensor:
-        """Log p(x | z) per row in model units: shape (..., n_samples)."""
-        return self.observation.likelihood.log_prob(
-            x, output, dispersion=self.dispersion(), size=self.observation.size(x)
-        )
+    def log_likelihood(self, x: Tensor, output: Tensor, features: Tensor | None = None) -> Tensor:
+        """Log p(x | z) per row in model units: shape (..., n_samples).
+
+        With ``features``, whose columns alone the output then has, its estimate from these.
+        """
+        terms = {"dispersion": self.dispersion(), "size": self.observation.size(x)}
+        likelihood = self.observation.likelihood
+        if features is None:
+            return likelihood.log_prob(x, output, **terms)
+        return subset_log_prob(likelihood, x, output, features, **terms)
 
     def kl(self, mean: Tensor, log_variance: Tensor) -> Tensor:
         """Divergence of the posterior from N(0, Σ_z) per row: shape (..., n_samples)."""
@@ -231,7 +250,12 @@ class FactorModule(nn.Module):
         factor = torch.linalg.cholesky(self.factor_covariance)
         return torch.randn(n_samples, self.n_factors, generator=generator) @ factor.mT
 
-    def loss(self, x: Tensor, noise: Tensor, n_samples: int) -> Loss:
+    def draw_features(self, generator: torch.Generator) -> Tensor | None:
+        """Features of a training step's reconstruction; None for all of them."""
+        features = draw_subset(self.n_features, self.config["features_per_step"], generator)
+        return None if features is None else features.to(self.mask.device)
+
+    def loss(self, x: Tensor, noise: Tensor, n_samples: int, *, features: Tensor | None = None) -> Loss:
         """Terms of the objective at one draw of the factors.
 
         Parameters
@@ -245,11 +269,13 @@ class FactorModule(nn.Module):
         """
         mean, log_variance = self.encode(x)
         z = mean + torch.exp(0.5 * log_variance) * noise
-        output = self.decode(z)
+        output = self.decode(z, features)
         if self.training:
-            self._collect(x, output, mean, log_variance)
+            self._collect(x, output, mean, log_variance, features)
         return Loss(
-            reconstruction=-self.log_likelihood(x, output).mean(-1),
+            reconstruction=-self.log_likelihood(x, output, features).mean(-1),
+        features : integer Tensor, optional
+            Estimate the reconstruction from these features; the encoder sees all of them.
             kl=self.config["beta"] * self.kl(mean, log_variance).mean(-1),
             **self.penalties(n_samples),
         )
@@ -300,9 +326,11 @@ class FactorModule(nn.Module):
         if self._count == 0:
             return
         if self.real.any():
-            squares = self._squares * (n_samples / self._count)
+            squares = self._squares * (n_samples / self._seen)
             variance = map_noise_variance(squares, n_samples, _NU, self.noise_scale)
-            self.noise_variance.copy_(torch.where(self.real, variance, self.noise_variance))
+            # A feature that no step has drawn has no squares (0/0) and keeps its variance.
+            known = self.real & variance.isfinite() if isinstance(self._seen, Tensor) else self.real
+            self.noise_variance.copy_(torch.where(known, variance, self.noise_variance))
         if self.config["covariance"] == "learned" and self.config["learned_mask"]:
             self._update_covariance(self._moments / self._count)
         self._reset_statistics()
@@ -332,14 +360,17 @@ class FactorModule(nn.Module):
         self.mask.copy_(torch.where(self.frozen, self.mask, self.mask * scale.unsqueeze(-2)))
         self.encoder.transform_factors_(torch.diag_embed(1.0 / scale))
 
-    def _collect(self, x: Tensor, output: Tensor, mean: Tensor, log_variance: Tensor) -> None:
+    def _collect(
+        self, x: Tensor, output: Tensor, mean: Tensor, log_variance: Tensor, features: Tensor | None = None
+    ) -> None:
         with torch.no_grad():
             if self.real.any():
-                self._squares = self._squares + (x - output).square().sum(-2)
+                squares, seen = squared_errors(x, output, features)
+                self._squares, self._seen = self._squares + squares, self._seen + seen
             moments = mean.mT @ mean + torch.diag_embed(log_variance.exp().sum(-2))
             self._moments = self._moments + moments
             self._count += x.shape[-2]
 
     def _reset_statistics(self) -> None:
         self._squares = self._moments = torch.zeros(())
-        self._count = 0
+        self._count = self._seen = 0

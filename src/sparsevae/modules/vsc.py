@@ -151,7 +151,7 @@ class VSCModule(FactorModule):
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
-    def loss(self, x: Tensor, noise: Tensor, n_samples: int) -> Loss:
+    def loss(self, x: Tensor, noise: Tensor, n_samples: int, *, features: Tensor | None = None) -> Loss:
         r"""Terms of the objective at one draw of the factors; ``noise`` has two draws per factor.
 
         .. math:: -E_q \log p(x \mid z) + \sum_u s_u(x)\, D_{KL}[q(z \mid x) \,\|\, q(z \mid x_u)]
@@ -160,13 +160,13 @@ class VSCModule(FactorModule):
         with :math:`\bar\gamma(x)` the average over factors of the selected pseudo-inputs' γ.
         """
         posterior, prior, log_share = self.posterior(x), self.prior(), self.select(x)
-        output = self.decode(self.draw(posterior, noise))
+        output = self.decode(self.draw(posterior, noise), features)
         if self.training:
-            self._collect(x, output, *posterior.moments())
+            self._collect(x, output, *posterior.moments(), features)
             self._shares = self._shares + log_share.detach().exp().sum(-2)
         kl = self._selected_kl(posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
         return Loss(
-            reconstruction=-self.log_likelihood(x, output).mean(-1),
+            reconstruction=-self.log_likelihood(x, output, features).mean(-1),
             kl=self.config["beta"] * kl.mean(-1),
             **self.penalties(n_samples),
         )

@@ -179,7 +179,9 @@ def _epoch(
     for x in batches.sequential() if phase.full_batch else batches.shuffled():
         share = x.shape[-2] / n_rows
         noise = torch.randn(*module.replicates, x.shape[-2], module.n_noise, generator=generator).to(x.device)
-        loss = module.loss(x, noise, n_rows)
+        # The last steps, on all rows, are to have no noise in their gradient: all features too.
+        features = None if phase.full_batch else module.draw_features(generator)
+        loss = module.loss(x, noise, n_rows, features=features)
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
             (objective * share).backward()
