@@ -104,6 +104,19 @@ def test_communalities_are_what_noise_leaves(model, table):
     assert (shares[~used] == 0.0).all()
 
 
-def test_communalities_of_counts_are_unknown():
+def test_communalities_of_counts_are_shares():
     counts = np.random.default_rng(0).poisson(2.0, size=(60, 5)).astype(float)
-    assert fit(counts, likelihood="poisson", max_epochs=2).communalities().isna().all()
+    shares = fit(counts, likelihood="poisson", max_epochs=2).communalities()
+    assert shares.between(0.0, 1.0).all()
+
+
+def test_explained_has_a_row_per_factor_and_one_for_all(model):
+    explained = model.explained()
+    assert explained.index.tolist() == [*model.loadings().columns, "all factors"]
+    factors = explained.iloc[:-1]
+    np.testing.assert_allclose(
+        factors["variance_explained"], model.variance_explained_[model.active_factors_]
+    )
+    assert factors["n_features"].tolist() == (model.loadings() != 0).sum().tolist()
+    assert factors["n_anchors"].tolist() == [len(own) for own in model.anchor_features().values()]
+    assert explained["variance_explained"].iloc[-1] == pytest.approx(model.communalities().mean())

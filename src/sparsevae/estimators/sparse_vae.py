@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator, FitData
+from sparsevae.estimators.explained import Explained, communalities, variance_shares
 from sparsevae.estimators.fitting import fit_default, fit_from_mask
-from sparsevae.estimators.reading import average_slopes, order_factors_, variance_explained
+from sparsevae.estimators.reading import average_slopes, order_factors_
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.modules import FactorModule
@@ -26,7 +27,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(FactorEstimator):
+class SparseVAE(Explained, FactorEstimator):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -96,7 +97,11 @@ class SparseVAE(FactorEstimator):
     dropped_factors_ : dict
         Why each factor that was allowed for is not active.
     variance_explained_ : ndarray of shape (n_factors,)
-        Share of the variance of the fitted means that is lost when a factor is held at its mean.
+        Mean over features of the share of variance that is lost when a factor is held at its mean.
+    variance_shares_ : ndarray of shape (n_features, n_factors)
+        The same share for each feature: the size of a link, whatever its shape.
+    communalities_ : ndarray of shape (n_features,)
+        Share of each feature's variance that the factors explain together.
     history_ : DataFrame
         A row per epoch, a column per term of the objective.
     starts_ : DataFrame
@@ -210,7 +215,8 @@ class SparseVAE(FactorEstimator):
         observation = module.observation
         x = data.table.rows(data.everything.rows[:_ROWS_READ]).cpu()
         named = sorted(set((self.anchors or {}).values()))
-        order = order_factors_(self, module, module.encode(x)[0], named)
+        z, _ = module.encode(x)
+        order = order_factors_(self, module, z, variance_shares(module, z, x).mean(0), named)
         position = {int(old): new for new, old in enumerate(order)}
         self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
         z, _ = module.encode(x)
@@ -222,7 +228,9 @@ class SparseVAE(FactorEstimator):
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
-        self.variance_explained_ = variance_explained(self, z)
+        self.variance_shares_ = variance_shares(module, z, x)
+        self.variance_explained_ = self.variance_shares_.mean(0)
+        self.communalities_ = communalities(module, z, x)
         self.effects_ = average_slopes(self, z)
 
     # -- reading a fit --------------------------------------------------------------------------------------
@@ -245,40 +253,22 @@ class SparseVAE(FactorEstimator):
             self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
         )
 
-    def communalities(self) -> pd.Series:
-        """Share of the variance of each feature that the factors explain; their mean is that of the table.
+    def top_features(self, n: int = 10) -> pd.DataFrame:
+        """The strongest features of each active factor, by the share of their variance that it explains.
 
-        One less the noise variance over the variance of the feature in the table fitted; 0 for a feature that
-        uses no factor, NaN for one that is not real-valued.
+        Columns: factor, rank, feature, loading, effect, share, anchor.
         """
         check_is_fitted(self, "module_")
-        variance = self.module_.observation.scale.numpy().astype(np.float64) ** 2
-        share = np.clip(1.0 - self.noise_variance_ / variance, 0.0, 1.0)
-        unused = ~(self.mask_ != 0).any(1) & ~np.isnan(share)
-        return pd.Series(np.where(unused, 0.0, share), index=self._feature_names(), name="communality")
-
-    def top_features(self, n: int = 10) -> pd.DataFrame:
-        """The strongest features of each active factor: factor, rank, feature, loading, effect, anchor."""
-        check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
-        loadings, effects = self.loadings(), self.effects()
-        anchors = (self.mask_ != 0).sum(1) == 1
-        rows = []
-        for factor in loadings.columns:
-            size = loadings[factor].abs()
-            strongest = np.argsort(-size.to_numpy(), kind="stable")[:n]
-            for rank, j in enumerate(strongest[size.to_numpy()[strongest] > 0], start=1):
-                rows.append(
-                    (
-                        factor,
-                        rank,
-                        loadings.index[j],
-                        loadings[factor].iloc[j],
-                        effects[factor].iloc[j],
-                        anchors[j],
-                    )
-                )
-        return pd.DataFrame(rows, columns=["factor", "rank", "feature", "loading", "effect", "anchor"])
+        factors, features = self.get_feature_names_out(), self._feature_names()
+        anchors, shares = (self.mask_ != 0).sum(1) == 1, self.variance_shares_
+        rows = [
+            (factors[k], rank, features[j], self.mask_[j, k], self.effects_[j, k], shares[j, k], anchors[j])
+            for k in self.active_factors_
+            for rank, j in enumerate(self._strongest(k)[:n], start=1)
+        ]
+        columns = ["factor", "rank", "feature", "loading", "effect", "share", "anchor"]
+        return pd.DataFrame(rows, columns=columns)
 
     def anchor_features(self) -> dict[str, list[str]]:
         """Features that depend on one factor only, strongest first, for each active factor."""
@@ -287,10 +277,13 @@ class SparseVAE(FactorEstimator):
         anchors = (self.mask_ != 0).sum(1) == 1
         result = {}
         for k in self.active_factors_:
-            own = np.flatnonzero(anchors & (self.mask_[:, k] != 0))
-            own = own[np.argsort(-np.abs(self.mask_[own, k]), kind="stable")]
-            result[str(names[k])] = [str(features[j]) for j in own]
+            result[str(names[k])] = [str(features[j]) for j in self._strongest(k) if anchors[j]]
         return result
+
+    def _strongest(self, k: Any) -> np.ndarray:
+        """Features of a factor, the one of whose variance it explains most first."""
+        own = np.flatnonzero(self.mask_[:, k])
+        return own[np.argsort(-self.variance_shares_[own, k], kind="stable")]
 
     def identifiability(self, X: Any, *, stability: Stability | None = None) -> Certificate:
         """State for each active factor whether it is identified, and why.

@@ -1,0 +1,129 @@
+r"""How much of a table the factors explain: by factor, by feature and in all.
+
+Shares are of the variance of a feature: for a real-valued one, of its fitted means and noise together; for
+counts and yes/no answers, of the squared deviations from what a row of its size would hold without any
+factor. All are taken at posterior means of the factors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from sparsevae.modules import FactorModule
+
+__all__ = ["Explained", "communalities", "variance_shares"]
+
+
+class Explained:
+    """Adds to an estimator with a mask what its factors explain."""
+
+    def communalities(self: Any) -> pd.Series:
+        """Share of the variance of each feature that the factors explain; their mean is that of the table.
+
+        For a real-valued feature, one less the noise variance over the variance of the feature in the table
+        fitted. For counts and yes/no answers, the share of their squared deviations that expected values
+        reproduce, beyond what the size of a row explains. 0 for a feature that uses no factor.
+        """
+        check_is_fitted(self, "module_")
+        return pd.Series(self.communalities_, index=self._feature_names(), name="communality")
+
+    def explained(self: Any) -> pd.DataFrame:
+        """What each active factor explains, and all of them together.
+
+        Returns
+        -------
+        DataFrame
+            A row per active factor and a last one for all: ``variance_explained``, the mean over features of
+            the share of variance that is lost when the factor is held at its mean (all: the mean communality;
+            the shares of correlated or interacting factors overlap and need not sum to it); ``n_features``
+            that use the factor; ``n_anchors`` among them.
+        """
+        check_is_fitted(self, "module_")
+        used = self.mask_[:, self.active_factors_] != 0
+        anchors = (self.mask_ != 0).sum(1) == 1
+        names = self.get_feature_names_out()[self.active_factors_]
+        parts = pd.DataFrame(
+            {
+                "variance_explained": self.variance_explained_[self.active_factors_],
+                "n_features": used.sum(0),
+                "n_anchors": (used & anchors[:, None]).sum(0),
+            },
+            index=pd.Index(names, name="factor", dtype=object),
+        )
+        parts.loc["all factors"] = [float(self.communalities_.mean()), int(used.any(1).sum()), anchors.sum()]
+        return parts.astype({"n_features": int, "n_anchors": int})
+
+
+@torch.no_grad()
+def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
+    r"""Share of each feature's variance that is lost when a factor is held at zero.
+
+    .. math:: \frac{\sum_i \big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)^2}
+        {N \operatorname{Var}(x_j)}
+
+    It is the size of a link whatever the shape of its curve, and may be compared among features.
+
+    Parameters
+    ----------
+    module : FactorModule
+        Fitted, without replicates.
+    z : Tensor of shape (n_samples, n_factors)
+    x : Tensor of shape (n_samples, n_features)
+        The same samples in the units of the model.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_factors)
+        Zero where the mask is, except under the multinomial, whose features share one total.
+    """
+    means = _expected_rows(module, z, x)
+    variance = _variance(module, means, x).clamp_min(1e-12)
+    shares = torch.zeros(module.n_features, z.shape[1])
+    for k in torch.nonzero(module.active()).ravel().tolist():
+        without = z.clone()
+        without[:, k] = 0.0
+        shares[:, k] = (means - _expected_rows(module, without, x)).square().mean(0) / variance
+    return shares.double().numpy()
+
+
+@torch.no_grad()
+def communalities(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
+    """Share of each feature's variance that all factors explain together: shape (n_features,).
+
+    Parameters
+    ----------
+    module, z, x
+        As for `variance_shares`. Real-valued features have variance one in the units of the model.
+    """
+    means = _expected_rows(module, z, x)
+    reproduced = 1.0 - (x - means).square().mean(0) / _variance(module, means, x).clamp_min(1e-12)
+    share = torch.where(module.real, 1.0 - module.noise_variance, reproduced).clamp(0.0, 1.0)
+    return torch.where(module.support().any(1), share, 0.0).double().numpy()
+
+
+def _expected_rows(module: FactorModule, z: Tensor, x: Tensor) -> Tensor:
+    """Expected values of rows of the sizes seen, in the units of the model: sample × feature."""
+    observation = module.observation
+    return observation.likelihood.mean(module.decode(z), size=observation.size(x), total=observation.total(x))
+
+
+def _variance(module: FactorModule, means: Tensor, x: Tensor) -> Tensor:
+    """What shares of variance are shares of: shape (n_features,)."""
+    observation = module.observation
+    exposure = torch.ones_like(x)
+    for columns, size in (
+        (observation.size_columns, observation.size(x)),
+        (observation.total_columns, observation.total(x)),
+    ):
+        if size is not None:
+            exposure[:, torch.as_tensor(columns)] = size.unsqueeze(-1)
+    without_factors = exposure * (x.sum(0) / exposure.sum(0).clamp_min(1e-12))
+    return torch.where(
+        module.real, means.var(0) + module.noise_variance, (x - without_factors).square().mean(0)
+    )
