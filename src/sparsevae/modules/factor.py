@@ -266,6 +266,8 @@ class FactorModule(nn.Module):
             Standard normal draws of the reparameterisation.
         n_samples : int
             Size of the whole training set, over which the priors are spread.
+        features : integer Tensor, optional
+            Estimate the reconstruction from these features; the encoder sees all of them.
         """
         mean, log_variance = self.encode(x)
         z = mean + torch.exp(0.5 * log_variance) * noise
@@ -274,8 +276,6 @@ class FactorModule(nn.Module):
             self._collect(x, output, mean, log_variance, features)
         return Loss(
             reconstruction=-self.log_likelihood(x, output, features).mean(-1),
-        features : integer Tensor, optional
-            Estimate the reconstruction from these features; the encoder sees all of them.
             kl=self.config["beta"] * self.kl(mean, log_variance).mean(-1),
             **self.penalties(n_samples),
         )
