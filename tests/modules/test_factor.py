@@ -297,7 +297,7 @@ def test_replicates_have_the_losses_of_separate_modules(make_module, make_rows, 
     for r in range(2):
         one = FactorModule(several.observation, **several.config).double()
         state = several.state_dict()
-        shared = {"frozen", "noise_scale", "real"}
+        shared = {"frozen", "known", "noise_scale", "real"}
         one.load_state_dict(
             {n: v if n in shared or n.startswith("observation.") else v[r] for n, v in state.items()}
         )

@@ -19,9 +19,9 @@ def test_the_learning_rate_goes_linearly_from_its_first_to_its_last_value():
     assert Phase("final", 1, (1.0, 0.2)).rate_at(0) == 1.0
 
 
-@given(st.integers(1, 400), st.floats(2.0, 1e4), st.floats(0.1, 2.0))
+@given(st.integers(3, 400), st.floats(2.0, 1e4), st.floats(0.1, 2.0))
 def test_a_ladder_begins_as_a_lasso_and_ends_as_a_spike_and_slab(epochs, spike, slab):
-    phases = ladder(epochs, 3e-3, spike_rates=(spike, spike), slab_rates=(spike, slab), n_polish=0)
+    phases = ladder(epochs, 3e-3, spike_rate=spike, slab_rate=slab)
     assert phases[0].name == "lasso"
     assert phases[-1].name == "final"
     assert phases[0].spike_rate == phases[0].slab_rate == spike
@@ -30,24 +30,23 @@ def test_a_ladder_begins_as_a_lasso_and_ends_as_a_spike_and_slab(epochs, spike, 
     rates = [phase.slab_rate for phase in phases]
     assert rates == sorted(rates, reverse=True)
     assert all(phase.slab_rate <= phase.spike_rate * (1 + 1e-9) for phase in phases)
+
+
+@given(st.integers(1, 400))
+def test_a_ladder_has_the_epochs_asked_for(epochs):
+    phases = ladder(epochs, 3e-3, spike_rate=9.0, slab_rate=1.0)
+    assert sum(phase.epochs for phase in phases) == epochs
     assert all(phase.epochs >= 1 for phase in phases)
 
 
-@pytest.mark.parametrize("epochs", [40, 90, 250])
-def test_a_ladder_has_the_epochs_asked_for(epochs):
-    phases = ladder(epochs, 3e-3, spike_rates=(9.0, 9.0), slab_rates=(9.0, 1.0), n_polish=0)
-    assert sum(phase.epochs for phase in phases) == epochs
-
-
-def test_only_the_last_rung_counts_patience_and_only_the_polish_is_full_batch():
-    phases = ladder(90, 3e-3, spike_rates=(9.0, 9.0), slab_rates=(9.0, 1.0), patience=7, n_polish=12)
+def test_only_the_last_rung_counts_patience():
+    phases = ladder(90, 3e-3, spike_rate=9.0, slab_rate=1.0, patience=7)
     assert [phase.name for phase in phases if phase.patience] == ["final"]
-    assert [(phase.name, phase.epochs) for phase in phases if phase.full_batch] == [("polish", 12)]
 
 
 def test_rungs_are_geometric_and_rates_may_differ_between_features():
     spike = torch.tensor([[8.0], [80.0]])
-    phases = ladder(90, 3e-3, spike_rates=(spike, spike), slab_rates=(spike, 1.0), n_polish=0)
+    phases = ladder(90, 3e-3, spike_rate=spike, slab_rate=1.0)
     ratios = torch.stack([b.slab_rate / a.slab_rate for a, b in pairwise(phases)])
     torch.testing.assert_close(ratios, ratios[:1].expand_as(ratios))
     torch.testing.assert_close(phases[-1].slab_rate, torch.ones(2, 1))

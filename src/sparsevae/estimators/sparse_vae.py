@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator, FitData
 from sparsevae.estimators.explained import Explained, communalities, variance_shares
-from sparsevae.estimators.fitting import fit_default, fit_from_mask
+from sparsevae.estimators.fitting import Ingredients, fit_default, fit_from_mask
 from sparsevae.estimators.reading import average_slopes, order_factors_
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.modules import FactorModule
+from sparsevae.modules.subset import check_features_per_step
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["SparseVAE"]
@@ -50,6 +51,9 @@ class SparseVAE(Explained, FactorEstimator):
         Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the
         mask and the information that a sample carries about each feature, so that they mean the same for any
         table.
+    expected_features_per_factor : float, optional
+        About how many features a factor should have, instead of a spike rate: the rate is then the one at
+        which so many loadings of the start would stay. Data that say otherwise prevail.
     inclusion_prior : (float, float), optional
         a and b of the Beta prior on the share of features per factor; (1, n_features) by default. ``(c / K,
         1)`` is the finite Indian buffet process.
@@ -74,6 +78,9 @@ class SparseVAE(Explained, FactorEstimator):
         rows.
     precision : {"float32", "bfloat16"}
         Of the decoder's matrix products.
+    features_per_step : int, optional
+        Features in the reconstruction of a gradient step, drawn anew at each and scaled up: unbiased, noisier
+        and cheaper, for tables with tens of thousands of features. All by default; not for a multinomial.
     device : str
         "auto", "cpu", "cuda" or "mps".
     random_state : int, RandomState or None
@@ -119,6 +126,8 @@ class SparseVAE(Explained, FactorEstimator):
     2
     """
 
+    _ingredients: ClassVar[Ingredients] = Ingredients()
+
     def __init__(
         self,
         n_factors: int = 10,
@@ -127,6 +136,7 @@ class SparseVAE(Explained, FactorEstimator):
         recipe: str = "default",
         spike_rate: float | None = None,
         slab_rate: float | None = None,
+        expected_features_per_factor: float | None = None,
         inclusion_prior: tuple[float, float] | None = None,
         factor_covariance: Any = "learned",
         init: Any = "auto",
@@ -138,6 +148,7 @@ class SparseVAE(Explained, FactorEstimator):
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.2,
         precision: str = "float32",
+        features_per_step: int | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -147,6 +158,7 @@ class SparseVAE(Explained, FactorEstimator):
         self.recipe = recipe
         self.spike_rate = spike_rate
         self.slab_rate = slab_rate
+        self.expected_features_per_factor = expected_features_per_factor
         self.inclusion_prior = inclusion_prior
         self.factor_covariance = factor_covariance
         self.init = init
@@ -158,6 +170,7 @@ class SparseVAE(Explained, FactorEstimator):
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.precision = precision
+        self.features_per_step = features_per_step
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -168,6 +181,8 @@ class SparseVAE(Explained, FactorEstimator):
             check_positive("n_init", self.n_init, integer=True)
         check_choice("recipe", self.recipe, _RECIPES)
         check_choice("precision", self.precision, PRECISIONS)
+        if self.features_per_step is not None:
+            check_positive("features_per_step", self.features_per_step, integer=True)
         if isinstance(self.init, str):
             check_choice("init", self.init, _INITS)
         else:
@@ -176,7 +191,7 @@ class SparseVAE(Explained, FactorEstimator):
             check_choice("factor_covariance", self.factor_covariance, ("learned", "identity"))
         else:
             _check_covariance(self.factor_covariance, self.n_factors)
-        for name in ("spike_rate", "slab_rate"):
+        for name in ("spike_rate", "slab_rate", "expected_features_per_factor"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         if self.spike_rate is not None and self.slab_rate is not None and self.spike_rate < self.slab_rate:
@@ -184,6 +199,11 @@ class SparseVAE(Explained, FactorEstimator):
                 f'Expected spike_rate >= slab_rate (section "The Spike-and-Slab Lasso"); got '
                 f"spike_rate={self.spike_rate}, slab_rate={self.slab_rate}. Swap the two, or pass equal "
                 "rates to fit without a spike."
+            )
+        if self.spike_rate is not None and self.expected_features_per_factor is not None:
+            raise ParameterError(
+                "Expected spike_rate or expected_features_per_factor; got both. The second sets the first: "
+                "leave one of them None."
             )
         if self.inclusion_prior is not None:
             _check_inclusion_prior(self.inclusion_prior)
@@ -194,6 +214,7 @@ class SparseVAE(Explained, FactorEstimator):
             )
 
     def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
+        check_features_per_step(self.features_per_step, data.table.observation.likelihood)
         automatic = self.recipe == "default" and isinstance(self.init, str) and self.init == "auto"
         if automatic and not self.anchors and len(self.hidden_sizes) > 0:
             fitted = fit_default(self, data)

@@ -143,7 +143,7 @@ def certify(
     for k in active.tolist():
         own = np.flatnonzero(factors == k)
         item = FactorEvidence.gather(own, features, strength, evidence, follow, names)
-        item.given = [str(names[j]) for j in features[own] if bool(module.frozen[j].all())]
+        item.given = [str(names[j]) for j in features[own] if bool((module.frozen | module.known)[j].all())]
         item.returns = _returns(stability, factor_names[k])
         nearest, item.a3_margin = _nearest(correlation, k, active)
         item.nearest_factor = None if nearest is None else factor_names[nearest]

@@ -46,4 +46,4 @@ class Loss:
 
 def is_replicated(name: str) -> bool:
     """Whether an entry of a module's state differs between replicates and has their dimension in front."""
-    return name not in ("frozen", "noise_scale", "real") and not name.startswith("observation.")
+    return name not in ("frozen", "known", "noise_scale", "real") and not name.startswith("observation.")

@@ -85,6 +85,7 @@ class FactorModule(nn.Module):
     inclusion_rate: Tensor
     used: Tensor
     frozen: Tensor
+    known: Tensor
     noise_scale: Tensor
     real: Tensor
     _squares: Tensor
@@ -157,6 +158,7 @@ class FactorModule(nn.Module):
         self.register_buffer("inclusion_rate", torch.full((*shape, n_factors), 0.5))
         self.register_buffer("used", torch.ones(*shape, n_factors, dtype=torch.bool))
         self.register_buffer("frozen", torch.zeros(n_features, n_factors, dtype=torch.bool))
+        self.register_buffer("known", torch.zeros(n_features, n_factors, dtype=torch.bool))
         self.register_buffer(
             "noise_scale", torch.full((n_features,), 0.05) if noise_scale is None else noise_scale
         )
@@ -211,7 +213,15 @@ class FactorModule(nn.Module):
         """Divergence of the posterior from N(0, Σ_z) per row: shape (..., n_samples)."""
         if self.config["covariance"] == "identity":
             return kl_standard_normal(mean, log_variance)
-        return kl_correlated_normal(mean, log_variance, self.factor_covariance)
+        return kl_correlated_normal(mean, log_variance, self._prior_covariance())
+
+    def _prior_covariance(self) -> Tensor:
+        """Σ_z of the active factors; the others have left the model, standard normal on both sides."""
+        if self.config["covariance"] != "fixed":
+            return self.factor_covariance
+        active = self.active().bool()
+        both = active.unsqueeze(-1) & active.unsqueeze(-2)
+        return torch.where(both, self.factor_covariance, torch.eye(self.n_factors, device=both.device))
 
     def log_weight(self, x: Tensor, noise: Tensor) -> Tensor:
         r"""Log importance weight :math:`\log p(x \mid z) + \log p(z) - \log q(z \mid x)` of one draw per row.
@@ -221,7 +231,7 @@ class FactorModule(nn.Module):
         """
         mean, log_variance = self.encode(x)
         z = mean + torch.exp(0.5 * log_variance) * noise
-        factor = torch.linalg.cholesky(self.factor_covariance)
+        factor = torch.linalg.cholesky(self._prior_covariance())
         white = torch.linalg.solve_triangular(factor, z.mT, upper=False).mT
         log_determinant = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         log_prior_ratio = 0.5 * (noise.square() + log_variance - white.square()).sum(-1) - log_determinant
@@ -316,9 +326,9 @@ class FactorModule(nn.Module):
 
     @torch.no_grad()
     def proximal_weight(self, n_samples: int) -> Tensor:
-        """λ* / N, what one unit of |w| costs per sample."""
+        """λ* / N, what one unit of |w| costs per sample; entries known to be there cost nothing."""
         weight = penalty_weight(self.inclusion(), spike_rate=self.spike_rate, slab_rate=self.slab_rate)
-        return weight / n_samples
+        return (weight / n_samples).masked_fill(self.known, 0.0)
 
     @torch.no_grad()
     def closed_form_update(self, n_samples: int) -> None:

@@ -127,4 +127,5 @@ def permute_factors_(module: FactorModule, order: Tensor, sign: Tensor) -> None:
     module.factor_covariance.copy_(signed @ module.factor_covariance @ signed.mT)
     for buffer in (module.inclusion_rate, module.used):
         buffer.copy_(buffer[order])
-    module.frozen.copy_(module.frozen[:, order])
+    for buffer in (module.frozen, module.known):
+        buffer.copy_(buffer[:, order])

@@ -47,7 +47,9 @@ class Table:
         return self._to_tensor(dense).reshape(*index.shape, self.n_features)
 
     def _to_tensor(self, block: np.ndarray) -> Tensor:
-        tensor = torch.as_tensor(np.ascontiguousarray(block, dtype=np.float32)).to(self.device)
+        # torch has no read-only tensors and warns where it would share such memory.
+        block = np.require(block, np.float32, ["C", "W"])
+        tensor = torch.as_tensor(block).to(self.device)
         return self.observation.to_model_units(tensor)
 
 

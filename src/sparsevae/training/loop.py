@@ -20,9 +20,9 @@ from sparsevae.exceptions import DivergenceError
 from sparsevae.modules.base import Loss, is_replicated
 from sparsevae.training.batches import Batches
 from sparsevae.training.optimizer import ProximalAdam
-from sparsevae.training.schedule import Phase
+from sparsevae.training.schedule import Phase, Rate
 
-__all__ = ["TrainingLog", "held_out_bound", "importance_bound", "train"]
+__all__ = ["TrainingLog", "held_out_bound", "importance_bounds", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +52,9 @@ class TrainingLog:
         return TrainingLog(epochs, self.stopped_early)
 
     def followed_by(self, other: TrainingLog) -> TrainingLog:
-        """One history and then another."""
-        return TrainingLog([*self.epochs, *other.epochs], other.stopped_early)
+        """One history and then another, numbered through."""
+        numbered = [{**epoch, "epoch": i} for i, epoch in enumerate([*self.epochs, *other.epochs], start=1)]
+        return TrainingLog(numbered, other.stopped_early)
 
 
 def train(
@@ -142,19 +143,18 @@ def held_out_bound(module: Any, rows: Batches) -> Tensor:
 
 
 @torch.no_grad()
-def importance_bound(module: Any, rows: Batches) -> Tensor:
-    """Mean importance-weighted bound on log p(x) per row, with fixed draws: shape of the replicates."""
+def importance_bounds(module: Any, rows: Batches) -> Tensor:
+    """Importance-weighted bound on log p(x) of each row, with fixed draws: shape (..., n_rows)."""
     n_draws = _enough_draws(rows, 8, 64)
     generator = torch.Generator().manual_seed(0)
-    total: Tensor | float = 0.0
+    bounds = []
     for x in rows.sequential():
         weights = []
         for _ in range(n_draws):
             draw = torch.randn(x.shape[-2], module.n_factors, generator=generator).to(x.device)
             weights.append(module.log_weight(x, draw))
-        bound = torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws)
-        total = total + bound.sum(-1) / rows.n_rows
-    return torch.as_tensor(total)
+        bounds.append(torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws))
+    return torch.cat(bounds, -1)
 
 
 def _enough_draws(rows: Batches, fewest: int, most: int) -> int:
@@ -206,8 +206,8 @@ def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rat
     return {
         "epoch": epoch,
         "phase": phase.name,
-        "spike_rate": float(torch.as_tensor(phase.spike_rate).mean()),
-        "slab_rate": float(torch.as_tensor(phase.slab_rate).mean()),
+        "spike_rate": _mean(phase.spike_rate),
+        "slab_rate": _mean(phase.slab_rate),
         "learning_rate": rate,
         "objective": objective.cpu().numpy(),
         **{name: value.cpu().numpy() for name, value in terms.items()},
@@ -215,6 +215,10 @@ def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rat
         "n_active": module.active().sum(-1).cpu().numpy().astype(int),
         "validation": np.nan,
     }
+
+
+def _mean(rate: Rate) -> float:
+    return float(rate.mean()) if isinstance(rate, Tensor) else float(rate)
 
 
 def _check_finite(terms: dict[str, Tensor], phase: Phase, epoch: int) -> None:

@@ -61,10 +61,9 @@ def ladder(
     n_epochs: int,
     learning_rate: float,
     *,
-    spike_rates: tuple[Rate, Rate],
-    slab_rates: tuple[Rate, Rate],
+    spike_rate: Rate,
+    slab_rate: Rate,
     n_rungs: int = 8,
-    n_polish: int = 30,
     patience: int = 0,
 ) -> list[Phase]:
     """The ladder: begin like a lasso, end like a spike and slab, each rung from where the last one ended.
@@ -74,31 +73,37 @@ def ladder(
     n_epochs : int
         Of all rungs together; a third goes to the lasso, a third to the rungs, a third to the last rung.
     learning_rate : float
-    spike_rates, slab_rates : pairs of float or Tensor
-        First and last rates; rungs between are geometric.
+    spike_rate : float or Tensor
+        λ0, on every rung, and of the lasso.
+    slab_rate : float or Tensor
+        λ1 of the last rung; it falls geometrically from λ0.
+    n_rungs : int
+        At most; fewer where epochs are few.
+    patience : int
+        Of the last rung, see `Phase`.
     """
-    lasso, climb = max(1, round(0.35 * n_epochs)), max(n_rungs - 1, round(0.35 * n_epochs))
-    last = max(1, n_epochs - lasso - climb)
+    lasso = climb = round(0.35 * n_epochs)
+    n_rungs = min(n_rungs, climb + 1)
 
     def phase(name: str, epochs: int, speed: tuple[float, float], share: float, **options: Any) -> Phase:
         return Phase(
             name,
             epochs,
             (speed[0] * learning_rate, speed[1] * learning_rate),
-            spike_rate=spike_rates[0] * (spike_rates[1] / spike_rates[0]) ** share,
-            slab_rate=slab_rates[0] * (slab_rates[1] / slab_rates[0]) ** share,
+            spike_rate=spike_rate,
+            slab_rate=spike_rate * (slab_rate / spike_rate) ** share,
             **options,
         )
 
-    phases = [phase("lasso", lasso, (1.0, 1.0), 0.0, penalty_warmup=min(10, lasso))]
+    phases = []
+    if lasso:
+        phases.append(phase("lasso", lasso, (1.0, 1.0), 0.0, penalty_warmup=min(10, lasso)))
     for rung, epochs in enumerate(_spread(climb, n_rungs - 1), start=1):
         phases.append(phase("ladder", epochs, (1.0, 1.0), rung / n_rungs))
-    phases.append(phase("final", last, (1.0, 0.1), 1.0, patience=patience))
-    if n_polish:
-        phases.append(phase("polish", n_polish, (0.3, 0.1), 1.0, full_batch=True))
+    phases.append(phase("final", n_epochs - lasso - climb, (1.0, 0.1), 1.0, patience=patience))
     return phases
 
 
 def _spread(total: int, parts: int) -> list[int]:
-    cuts = [math.floor(total * i / parts) for i in range(parts + 1)]
-    return [max(1, b - a) for a, b in pairwise(cuts)]
+    cuts = [math.floor(total * i / parts) for i in range(parts + 1)] if parts else []
+    return [b - a for a, b in pairwise(cuts)]

@@ -103,13 +103,13 @@ def dense_starts(
         # Fitted heads are quick where factors are many; small random ones explore more. Starts take turns.
         fitted = torch.tensor([start % 3 == 0 for _, start in group])
         fit_heads_(module, table.rows(_spread_rows(batches.rows, _HEAD_ROWS)), feature_mean, fitted)
-        settle = max(1, round(0.4 * epochs))
+        settle = round(0.4 * epochs)
         phases = [
             Phase(
                 "dense",
-                max(1, epochs - settle),
+                epochs - settle,
                 (learning_rate, learning_rate),
-                kl_warmup=max(1, epochs // 8),
+                kl_warmup=epochs // 8,
             ),
             Phase("dense", settle, (learning_rate, 0.1 * learning_rate)),
         ]

@@ -1,0 +1,122 @@
+"""Choose among fitted candidates: a held-out bound, a charge per non-zero, and a rule for near ties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import torch
+
+from sparsevae.estimators.preparing import FitData
+from sparsevae.modules import FactorModule
+from sparsevae.modules.surgery import select
+from sparsevae.training.loop import importance_bounds
+from sparsevae.training.starts import initial_outputs_
+
+__all__ = ["choose", "null_module", "parsimonious", "reasons"]
+
+
+def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tuple[int, pd.DataFrame]:
+    r"""The index of the candidate to go on with, and the table behind the choice.
+
+    .. math:: \text{score}_c = N\, \bar b_c - \tfrac12 \log N \cdot \|W_c\|_0
+
+    :math:`\bar b_c` is the mean over held-out rows of an importance-weighted bound on log p(x). It comes from
+    few rows, so near ties are common: of all candidates within one standard error of the best score (of the
+    paired difference, row by row) the one with the fewest non-zeros is taken.
+
+    Parameters
+    ----------
+    modules : list of FactorModule
+        Without replicates.
+    labels : list of str
+        What the table calls them.
+    data : FitData
+    """
+    rows = data.validation if data.validation is not None else data.training
+    n_samples = data.everything.n_rows
+    bounds = torch.stack([importance_bounds(module, rows) for module in modules]).double().cpu().numpy()
+    n_nonzero = np.array([int(module.support().sum()) for module in modules])
+    charged = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
+    chosen, scores, errors = parsimonious(charged, n_nonzero, n_samples)
+    table = pd.DataFrame(
+        {
+            "start": labels,
+            "n_active": [int(module.active().sum()) for module in modules],
+            "n_nonzero": n_nonzero,
+            "bound": bounds.mean(1),
+            "score": scores,
+            "standard_error": errors,
+            "chosen": np.arange(len(modules)) == chosen,
+        }
+    )
+    return chosen, table
+
+
+def parsimonious(
+    bounds: np.ndarray, n_nonzero: np.ndarray, n_samples: int
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """The one-standard-error rule on scores.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n_candidates, n_rows)
+        Held-out bound of each row; minus infinity for a candidate that failed.
+    n_nonzero : ndarray of shape (n_candidates,)
+    n_samples : int
+        Rows of the whole table, for which the bound stands.
+
+    Returns
+    -------
+    chosen : int
+    scores : ndarray of shape (n_candidates,)
+    errors : ndarray of shape (n_candidates,)
+        Standard error of each score's distance from the best.
+    """
+    scores = n_samples * bounds.mean(1) - 0.5 * math.log(n_samples) * n_nonzero
+    best = int(np.argmax(scores))
+    errors = np.zeros(len(bounds))
+    usable = np.isfinite(bounds).all(1)
+    if usable[best] and bounds.shape[1] > 1:
+        distance = bounds[usable] - bounds[best]
+        errors[usable] = n_samples * distance.std(1, ddof=1) / math.sqrt(bounds.shape[1])
+    near = usable & (scores >= scores[best] - errors)
+    near[best] = True
+    order = np.lexsort((-scores, n_nonzero))
+    return int(next(c for c in order if near[c])), scores, errors
+
+
+def null_module(module: FactorModule, data: FitData) -> FactorModule:
+    """The same model with an empty mask: every feature at its mean."""
+    null = select(module, 0)
+    with torch.no_grad():
+        null.mask.copy_(torch.where(null.frozen | null.known, null.mask, 0.0))
+        null.noise_variance.fill_(1.0)
+        for bias in null.decoder.hidden_biases:
+            bias.zero_()
+    initial_outputs_(null, data.feature_mean)
+    return null
+
+
+def reasons(module: FactorModule, n_tried: int) -> dict[int, str]:
+    """Why each factor that was allowed for is not active.
+
+    Parameters
+    ----------
+    module : FactorModule
+        The fitted one.
+    n_tried : int
+        Factors that the chosen candidate began with; 0 for the empty mask.
+    """
+    active = module.active().cpu().numpy().astype(bool)
+    n_emptied = n_tried - active.sum()
+    why = {}
+    for rank, k in enumerate(np.flatnonzero(~active)):
+        if n_tried == 0:
+            why[int(k)] = "an empty mask predicts held-out rows as well: the table shows no factor"
+        elif rank < n_emptied:
+            why[int(k)] = "the ladder emptied its column: no feature kept a loading on it"
+        else:
+            why[int(k)] = f"more than {n_tried} factors were not indicated, or had no better held-out bound"
+    return why

@@ -1,0 +1,211 @@
+"""A fit from start to end: candidates, each up the ladder, the choice, the last steps on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+
+from sparsevae.estimators.fitting.budget import Budget
+from sparsevae.estimators.fitting.choice import choose, null_module, reasons
+from sparsevae.estimators.fitting.constraints import (
+    count_linear_factors,
+    fix_anchors_,
+    fix_covariance_,
+    freeze_constant_,
+    initial_mask,
+)
+from sparsevae.estimators.fitting.literal import fit_literally
+from sparsevae.estimators.fitting.rates import climb_phases
+from sparsevae.estimators.fitting.settings import is_small, module_options, n_starts
+from sparsevae.estimators.preparing import FitData
+from sparsevae.modules import FactorModule
+from sparsevae.modules.surgery import select, stack
+from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.progress import progress_bar
+from sparsevae.training.starts import dense_starts, initial_outputs_, sparse_start
+
+__all__ = ["Fitted", "candidate_counts", "fit_default", "fit_from_mask"]
+
+_DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
+_SETTLED = 15  # epochs over which the support must not have changed
+
+
+@dataclass
+class Fitted:
+    """A fitted module with its history, the candidates compared, and whether its support had settled."""
+
+    module: FactorModule
+    history: pd.DataFrame
+    starts: pd.DataFrame
+    dropped: dict[int, str]
+    converged: bool
+
+
+@dataclass
+class _Candidate:
+    module: FactorModule
+    log: TrainingLog
+    n_factors: int
+
+
+def fit_default(estimator: Any, data: FitData) -> Fitted:
+    """The default recipe: plain VAEs for a few numbers of factors, a ladder from each, the best of them."""
+    counts = candidate_counts(count_linear_factors(data), estimator.n_factors)
+    budget = Budget.of(estimator.max_epochs, data.n_steps)
+    total = budget.total + (len(counts) - 1) * budget.ladder
+    with progress_bar(estimator.verbose, total) as progress:
+        dense = dense_starts(
+            module_options(estimator, data),
+            data.table,
+            data.training,
+            counts,
+            n_starts(estimator, data),
+            data.feature_mean,
+            epochs=budget.dense,
+            learning_rate=_DENSE_SPEED * estimator.learning_rate,
+            generator=data.generator,
+            random_state=data.random_state,
+            progress=progress,
+        )
+        covariance = module_options(estimator, data)["covariance"]
+        candidates = []
+        for (plain, log), count in zip(dense, counts, strict=True):
+            module = sparse_start(plain, data.training, data.random_state, covariance)
+            freeze_constant_(module, data)
+            fix_covariance_(estimator, module)
+            candidates.append(_Candidate(module, log, count))
+        _climb(estimator, data, candidates, budget, progress)
+        return _conclude(estimator, data, candidates, budget, progress)
+
+
+def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
+    """A fit from a given, rotated, random or anchored mask; the paper's and the authors' recipes too."""
+    budget = Budget.of(estimator.max_epochs, data.n_steps)
+    literal = estimator.recipe != "default"
+    start = _masked_module(estimator, data)
+    candidates = [_Candidate(start, TrainingLog(), estimator.n_factors)]
+    named = sorted(set((estimator.anchors or {}).values()))
+    if named and not literal and len(named) < estimator.n_factors:
+        # Factors without known anchors must earn their place against a fit without them.
+        candidates.insert(0, _Candidate(_restricted(start, named), TrainingLog(), len(named)))
+    with progress_bar(estimator.verbose, len(candidates) * budget.total) as progress:
+        if literal:
+            log, starts, dropped = fit_literally(estimator, data, start, budget.total, progress)
+            history = log.frame()
+            return Fitted(start, history, starts, dropped, _settled(history))
+        rate = estimator.learning_rate
+        warm_up = Phase("warm-up", budget.dense, (rate, rate), kl_warmup=budget.dense // 8, hold_mask=True)
+        for candidate in candidates:
+            train(
+                candidate.module,
+                data.training,
+                [warm_up],
+                generator=data.generator,
+                progress=progress,
+                log=candidate.log,
+            )
+        _climb(estimator, data, candidates, budget, progress)
+        return _conclude(estimator, data, candidates, budget, progress)
+
+
+def candidate_counts(n_linear: int, n_factors: int) -> list[int]:
+    """Numbers of factors to try, given the number of linear ones.
+
+    Products of factors look like factors of their own to a linear analysis, so the truth may lie below its
+    count; one more is tried where counts are small, because one is then a large share.
+    """
+    step = max(1, round(0.15 * n_linear))
+    counts = [n_linear - 2 * step, n_linear - step, n_linear]
+    if step == 1:
+        counts.append(n_linear + 1)
+    return sorted({min(max(count, 1), n_factors) for count in counts})
+
+
+def _masked_module(estimator: Any, data: FitData) -> FactorModule:
+    module = FactorModule(
+        data.table.observation, generator=data.generator, **module_options(estimator, data)
+    ).to(data.table.device)
+    initial_outputs_(module, data.feature_mean)
+    with torch.no_grad():
+        module.mask.copy_(initial_mask(estimator, data))
+    freeze_constant_(module, data)
+    fix_covariance_(estimator, module)
+    fix_anchors_(estimator, module)
+    return module
+
+
+def _restricted(module: FactorModule, factors: list[int]) -> FactorModule:
+    """A copy that has these factors only."""
+    copy = select(module, 0)
+    others = [k for k in range(module.n_factors) if k not in factors]
+    with torch.no_grad():
+        copy.mask[:, others] = 0.0
+        copy.frozen[:, others] = True
+    return copy
+
+
+def _climb(
+    estimator: Any, data: FitData, candidates: list[_Candidate], budget: Budget, progress: Any
+) -> None:
+    """Each candidate up the ladder; small ones side by side, where the cost is Python's, not arithmetic's."""
+
+    def climb(module: FactorModule, log: TrainingLog) -> None:
+        train(
+            module,
+            data.training,
+            climb_phases(estimator, data, module, budget.ladder),
+            generator=data.generator,
+            validation=data.validation,
+            progress=progress,
+            log=log,
+        )
+
+    first = candidates[0].module
+    alike = all(torch.equal(candidate.module.frozen, first.frozen) for candidate in candidates)
+    if len(candidates) == 1 or not alike or not is_small(estimator, data):
+        for candidate in candidates:
+            climb(candidate.module, candidate.log)
+        return
+    together, log = stack([candidate.module for candidate in candidates]), TrainingLog()
+    climb(together, log)
+    for r, candidate in enumerate(candidates):
+        candidate.module = select(together, r)
+        candidate.log = candidate.log.followed_by(log.of(r))
+
+
+def _conclude(
+    estimator: Any, data: FitData, candidates: list[_Candidate], budget: Budget, progress: Any
+) -> Fitted:
+    """Choose among the candidates and the empty mask, then take the last steps on all rows."""
+    null = _Candidate(null_module(candidates[0].module, data), candidates[0].log, 0)
+    everyone = [*candidates, null]
+    labels = [*(str(candidate.n_factors) for candidate in candidates), "none"]
+    index, starts = choose([candidate.module for candidate in everyone], labels, data)
+    module, log = everyone[index].module, everyone[index].log
+    if estimator._ingredients.polish:
+        rate = estimator.learning_rate
+        refine = Phase(
+            "refine",
+            budget.refine,
+            (rate, 0.1 * rate),
+            spike_rate=module.spike_rate,
+            slab_rate=module.slab_rate,
+        )
+        polish = replace(
+            refine,
+            name="polish",
+            epochs=budget.polish,
+            learning_rate=(0.1 * rate, 0.05 * rate),
+            full_batch=True,
+        )
+        train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
+    history = log.frame()
+    return Fitted(module, history, starts, reasons(module, everyone[index].n_factors), _settled(history))
+
+
+def _settled(history: pd.DataFrame) -> bool:
+    tail = history["n_nonzero"].to_numpy()[-_SETTLED:]
+    return bool((tail == tail[-1]).all())

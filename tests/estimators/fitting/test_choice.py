@@ -1,0 +1,70 @@
+"""The choice among candidates: held-out bound, charge per non-zero, one-standard-error rule."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sparsevae.estimators.fitting.choice import parsimonious
+
+
+def bounds_at(*means, spread=0.0, n_rows=100):
+    noise = np.random.default_rng(0).normal(size=(len(means), n_rows))
+    noise = noise - noise.mean(1, keepdims=True)
+    return np.array(means)[:, None] + spread * noise
+
+
+def test_scores_are_the_bound_of_all_rows_less_half_log_n_per_non_zero():
+    _, scores, errors = parsimonious(bounds_at(-2.0, -3.0), np.array([8, 4]), 500)
+    np.testing.assert_allclose(scores, [-1000 - 4 * math.log(500), -1500 - 2 * math.log(500)])
+    np.testing.assert_allclose(errors, 0.0, atol=1e-9)
+
+
+def test_without_noise_the_best_score_is_chosen():
+    assert parsimonious(bounds_at(-2.0, -1.9, -2.5), np.array([8, 9, 2]), 500)[0] == 1
+
+
+def test_of_near_ties_the_sparsest_is_chosen():
+    noisy = bounds_at(-2.00, -1.98, -2.60, spread=0.3)
+    chosen, scores, errors = parsimonious(noisy, np.array([8, 9, 2]), 500)
+    assert scores.argmax() == 1
+    assert scores[1] - scores[0] < errors[0]
+    assert scores[1] - scores[2] > errors[2]
+    assert chosen == 0
+
+
+def test_errors_are_those_of_paired_differences():
+    rows = bounds_at(-2.0, spread=1.0)
+    shifted = np.concatenate([rows, rows - 0.1])
+    _, _, errors = parsimonious(shifted, np.array([5, 4]), 300)
+    np.testing.assert_allclose(errors, 0.0, atol=1e-9)
+
+
+def test_equally_sparse_ties_go_to_the_better_score():
+    assert parsimonious(bounds_at(-2.01, -2.0, spread=0.5), np.array([8, 8]), 500)[0] == 1
+
+
+def test_a_candidate_that_failed_is_never_chosen():
+    bounds = np.concatenate([np.full((1, 100), -np.inf), bounds_at(-2.0)])
+    chosen, scores, errors = parsimonious(bounds, np.array([0, 8]), 500)
+    assert chosen == 1
+    assert scores[0] == -np.inf
+    assert np.isfinite(errors).all()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_few_held_out_rows_are_enough(n_rows):
+    chosen, _, errors = parsimonious(bounds_at(-2.0, -1.0, n_rows=n_rows), np.array([3, 3]), 10)
+    assert chosen == 1
+    assert np.isfinite(errors).all()
+
+
+def test_the_candidates_compared_are_shown(fit, make_model, make_table):
+    model = fit(make_model(recipe="default", n_init=1), make_table())
+    assert list(model.starts_.columns) == [
+        "start", "n_active", "n_nonzero", "bound", "score", "standard_error", "chosen",
+    ]  # fmt: skip
+    assert model.starts_["start"].iloc[-1] == "none"
+    assert model.starts_["chosen"].sum() == 1

@@ -1,0 +1,44 @@
+"""The default recipe as a whole: candidates, history, ingredients that can be left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsevae import SparseVAE
+from sparsevae.estimators.fitting import Ingredients
+from sparsevae.estimators.fitting.procedure import candidate_counts
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_candidates_lie_around_the_linear_count_and_within_what_is_allowed(n_linear, n_factors):
+    counts = candidate_counts(n_linear, n_factors)
+    assert counts == sorted(set(counts))
+    assert min(counts) >= 1
+    assert max(counts) <= n_factors
+    assert min(n_linear, n_factors) in counts
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "mixed", "negative_binomial"])
+def test_epochs_are_numbered_through(fit, make_model, make_table, kind):
+    history = fit(make_model(kind, recipe="default", n_init=1, max_epochs=12), make_table(kind)).history_
+    np.testing.assert_array_equal(history["epoch"], np.arange(1, len(history) + 1))
+    phases = list(dict.fromkeys(history["phase"]))
+    assert phases == ["dense", "lasso", "ladder", "final", "refine", "polish"]
+
+
+@pytest.mark.parametrize("left_out", ["gauge", "ladder", "polish"])
+def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
+    class Without(SparseVAE):
+        _ingredients = replace(Ingredients(), **{left_out: False})
+
+    model = fit(Without(2, hidden_sizes=(5,), n_init=1, max_epochs=12, random_state=0), make_table())
+    phases = set(model.history_["phase"])
+    assert model.module_.config["gauge"] == (left_out != "gauge")
+    assert ("lasso" in phases) == (left_out != "ladder")
+    assert ("polish" in phases) == (left_out != "polish")
+    assert np.isfinite(model.score(make_table()))
