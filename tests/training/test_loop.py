@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from sparsevae.decoder.threads import n_decoder_threads
 from sparsevae.exceptions import DivergenceError
 from sparsevae.modules.surgery import select, stack
-from sparsevae.training import Phase, train
+from sparsevae.training import Phase, loop, train
 from sparsevae.training.loop import held_out_bound, importance_bounds
 
 TERMS = ["reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty"]
@@ -245,3 +246,48 @@ def test_bounds_leave_the_module_in_its_mode(make_module, make_batches):
     module = make_module().train()
     held_out_bound(module, make_batches(module))
     assert module.training
+
+
+# -- threads ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(
+    "options, enough, kernels, decoder",
+    [
+        ({}, 0, 1, 2),  # the masked decoder has the threads
+        ({"learned_mask": False}, 0, 2, 2),  # a large plain VAE: torch has them
+        ({"hidden_sizes": ()}, 0, 2, 2),  # so does the linear model
+        ({"learned_mask": False}, 1 << 40, 1, 2),  # a small one needs none
+    ],
+)
+def test_threads_go_where_they_pay(make_module, make_batches, monkeypatch, options, enough, kernels, decoder):
+    monkeypatch.setattr(loop, "_WORTH_THREADS", enough)
+    module, seen = make_module(**options), set()
+    train(
+        module,
+        make_batches(module),
+        [short(epochs=1)],
+        generator=seeded(),
+        progress=lambda _: seen.add((torch.get_num_threads(), n_decoder_threads())),
+    )
+    assert seen == {(kernels, decoder)}
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_are_given_back_when_training_fails(make_module, make_batches):
+    module = make_module()
+    with torch.no_grad():
+        module.decoder.intercept.fill_(torch.nan)
+    with pytest.raises(DivergenceError):
+        train(module, make_batches(module), [short()], generator=seeded())
+    assert torch.get_num_threads() == 2
