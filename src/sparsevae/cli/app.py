@@ -11,6 +11,7 @@ from sparsevae.cli.compare import compare
 from sparsevae.cli.data import data
 from sparsevae.cli.demo import demo
 from sparsevae.cli.fit import fit
+from sparsevae.cli.reproduce import reproduce
 from sparsevae.cli.transform import transform
 
 __all__ = ["app", "main"]
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command()(fit)
 app.command()(transform)
 app.command()(compare)
+app.command()(reproduce)
 app.add_typer(data, name="data")
 
 

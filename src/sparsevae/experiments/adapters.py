@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import DataError
-from sparsevae.validation import check_positive, row_totals
+from sparsevae.validation import check_positive, column_moments, constant_columns, row_totals
 
 __all__ = ["EASE", "FactorAnalysisAdapter", "LDAAdapter", "PCAAdapter"]
 
@@ -63,14 +63,43 @@ class _Adapter(PlugInEstimator):
 
 
 class _Gaussian(_Adapter):
-    """A linear model of dense tables with normal noise, which knows log p(x)."""
+    """A linear model of dense tables with normal noise, which knows log p(x).
 
-    def _input(self, X: Any) -> np.ndarray:
-        return X.toarray() if hasattr(X, "toarray") else X
+    With ``standardise``, features are taken in units of their standard deviation, so that none rules the
+    factors by its scale alone; what comes out is in the table's units either way.
+    """
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        likelihood: str | Mapping[str, Any] = "gaussian",
+        standardise: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_factors, likelihood=likelihood, random_state=random_state)
+        self.standardise = standardise
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to a table."""
+        mean, variance = column_moments(self._check_table(X, reset=True))
+        # Constant columns stay as they are: their deviations are rounding errors.
+        varying = self.standardise & ~constant_columns(mean, variance)
+        self.scale_ = np.where(varying, np.sqrt(variance), 1.0)
+        return super().fit(X, y)
 
     def log_evidence(self, X: Any) -> np.ndarray | None:
+        if self.likelihood != "gaussian":
+            return None
         X = self._check_table(X, reset=False)
-        return self.model_.score_samples(self._input(X)) if self.likelihood == "gaussian" else None
+        return self.model_.score_samples(self._input(X)) - np.log(self.scale_).sum()
+
+    def _input(self, X: Any) -> np.ndarray:
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        return (dense / self.scale_).astype(dense.dtype, copy=False) if self.standardise else dense
+
+    def _output(self, mean: np.ndarray) -> np.ndarray:
+        return mean.astype(np.float64) * self.scale_
 
 
 class PCAAdapter(_Gaussian):
@@ -80,7 +109,7 @@ class PCAAdapter(_Gaussian):
         return PCA(n_factors, random_state=self._seed())
 
     def _reconstruct(self, X: Any) -> np.ndarray:
-        return self.model_.inverse_transform(self.model_.transform(self._input(X))).astype(np.float64)
+        return self._output(self.model_.inverse_transform(self.model_.transform(self._input(X))))
 
 
 class FactorAnalysisAdapter(_Gaussian):
@@ -91,7 +120,7 @@ class FactorAnalysisAdapter(_Gaussian):
 
     def _reconstruct(self, X: Any) -> np.ndarray:
         codes = self.model_.transform(self._input(X))
-        return (codes @ self.model_.components_ + self.model_.mean_).astype(np.float64)
+        return self._output(codes @ self.model_.components_ + self.model_.mean_)
 
 
 class LDAAdapter(_Adapter):

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
-from sparsevae.estimators.base import FactorEstimator, TableEstimator
-from sparsevae.estimators.evaluating import map_rows
+from sparsevae.estimators.base import TableEstimator
 from sparsevae.exceptions import DataError, DivergenceError, ParameterError
 from sparsevae.experiments.adapters import EASE, FactorAnalysisAdapter, LDAAdapter, PCAAdapter
+from sparsevae.experiments.measures import reconstruction_nll, score_of
 from sparsevae.validation import check_fraction
 
 __all__ = ["METHODS", "compare", "parse_methods"]
@@ -184,38 +183,9 @@ def _measure(estimator: TableEstimator, training: Any, test: Any) -> dict[str, A
     except (DataError, DivergenceError) as error:
         return {**row, "note": str(error)}
     row["seconds"] = time.perf_counter() - started
-    row["score"], row["reconstruction"] = _score(estimator, test), _reconstruction(estimator, test)
+    row["score"], row["reconstruction"] = score_of(estimator, test), reconstruction_nll(estimator, test)
     row["factors"] = len(estimator.active_factors_)
     if hasattr(estimator, "loadings"):
         loadings = estimator.loadings().to_numpy()
         row["sparsity"] = float((loadings == 0).mean()) if loadings.size else np.nan
     return row
-
-
-def _score(estimator: Any, X: Any) -> float:
-    if isinstance(estimator, FactorEstimator):
-        return estimator.score(X)
-    evidence = estimator.log_evidence(X) if hasattr(estimator, "log_evidence") else None
-    return np.nan if evidence is None else float(evidence.mean())
-
-
-def _reconstruction(estimator: Any, X: Any) -> float:
-    X = estimator._check_table(X, reset=False)
-    if isinstance(estimator, FactorEstimator):
-        values = map_rows(
-            estimator.module_,
-            X,
-            lambda module, x: module.log_likelihood(x, module.decode(module.encode(x)[0])),
-        ).astype(np.float64)
-        values = values + float(estimator.module_.observation.log_jacobian())
-    else:
-        values = estimator.score_samples(X)
-    for part, columns in estimator._likelihood().split(X.shape[1]):
-        if not part.factorised:
-            values = values - _log_coefficient(X[:, columns])
-    return float(-values.mean())
-
-
-def _log_coefficient(X: Any) -> np.ndarray:
-    dense = X.toarray() if hasattr(X, "toarray") else X
-    return gammaln(dense.sum(1) + 1.0) - gammaln(dense + 1.0).sum(1)

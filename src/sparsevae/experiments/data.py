@@ -1,0 +1,164 @@
+"""The data of a run: sources are read once, where the command runs; each run cuts or draws its own from them.
+
+A source is small (a sparse table, or topics), so that it can travel to workers that have no files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from sparsevae.datasets import (
+    DataNotFoundError,
+    Dataset,
+    Topics,
+    data_directory,
+    fit_topics,
+    load_movielens,
+    load_peerread,
+    load_zeisel,
+    make_semisynthetic,
+    make_sparse_factors,
+)
+from sparsevae.exceptions import ParameterError
+from sparsevae.experiments.spec import Run
+
+__all__ = ["Source", "load_source", "make_data"]
+
+_RELEASES = ("25m", "20m", "1m", "latest-small")
+
+
+class Source(NamedTuple):
+    """What runs draw their data from; generators need nothing but a seed."""
+
+    table: Dataset | None = None
+    topics: Topics | None = None
+    description: str = ""
+
+
+def load_source(name: str, parameters: Mapping[str, Any], directory: Path | None = None) -> Source:
+    """Read a source from the data directory.
+
+    Parameters
+    ----------
+    name : {"synthetic", "peerread", "movielens", "zeisel", "semisynthetic"}
+    parameters : dict
+        Of the loader; ``n_samples`` takes so many rows at random.
+    directory : path, optional
+        In place of the data directory of `sparsevae.datasets`.
+    """
+    if name not in _SOURCES:
+        raise ParameterError(f"Expected a source among {', '.join(_SOURCES)}; got {name!r}.")
+    with _data_directory(directory):
+        return _SOURCES[name](**parameters)
+
+
+def make_data(run: Run, source: Source) -> tuple[Dataset, Dataset]:
+    """Rows to fit and rows to measure on.
+
+    Parameters
+    ----------
+    run : Run
+    source : Source
+    """
+    if run.source == "synthetic":
+        data = make_sparse_factors(random_state=run.seed, **run.data_parameters)
+    elif run.source == "semisynthetic":
+        data = make_semisynthetic(
+            source.table, topics=source.topics, random_state=run.seed, **run.data_parameters
+        )
+    else:
+        assert source.table is not None
+        data = source.table
+    if run.splitting == "given":
+        assert data.test is not None
+        return data, data.test
+    if run.splitting == "none":
+        return data, data
+    train, test = _split(data, run)
+    return data.take(train), data.take(test)
+
+
+def _split(data: Dataset, run: Run) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.arange(data.n_samples)
+    if run.splitting == "half":  # what comes is in random order already
+        return rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    if run.splitting == "folds":
+        folds = KFold(run.n_splits, shuffle=True, random_state=run.seed).split(rows)
+    elif run.splitting == "stratified":
+        folds = StratifiedKFold(run.n_splits, shuffle=True, random_state=run.seed).split(rows, data.target)
+    else:
+        raise ParameterError(
+            f"Expected splitting to be one of folds, stratified, half, given, none; got {run.splitting!r}."
+        )
+    return list(folds)[run.split]
+
+
+def _table(load: Callable[..., Dataset]) -> Callable[..., Source]:
+    def read(n_samples: int | None = None, **parameters: Any) -> Source:
+        data = _some_rows(load(**parameters), n_samples)
+        return Source(table=data, description=data.description)
+
+    return read
+
+
+def _movielens(n_samples: int | None = 100_000, **parameters: Any) -> Source:
+    folder = data_directory()
+    here = [release for release in _RELEASES if _has_release(folder, release)]
+    if not here:
+        raise DataNotFoundError(
+            f"Expected a release of MovieLens in {folder}, as the folder or archive ml-25m, ml-20m, ml-1m or "
+            "ml-latest-small; got none. Fetch one: sparsevae data fetch movielens-25m."
+        )
+    data = load_movielens(release=here[0], n_samples=n_samples, **parameters)
+    return Source(table=data, description=f"Release {here[0]}. {data.description}")
+
+
+def _has_release(folder: Path, release: str) -> bool:
+    return any((folder / f"ml-{release}{ending}").exists() for ending in ("", ".zip"))
+
+
+def _semisynthetic(n_samples: int | None = None, n_factors: int = 20, **parameters: Any) -> Source:
+    data = _some_rows(load_peerread(**parameters), n_samples)
+    topics = fit_topics(data, n_factors=n_factors, random_state=0)
+    description = f"LDA with {n_factors} topics of: {data.description}"
+    return Source(table=data, topics=topics, description=description)
+
+
+def _some_rows(data: Dataset, n_samples: int | None) -> Dataset:
+    if n_samples is None or n_samples >= data.n_samples:
+        return data
+    rows = np.random.default_rng(0).choice(data.n_samples, n_samples, replace=False)
+    return data.take(np.sort(rows))
+
+
+_SOURCES: dict[str, Callable[..., Source]] = {
+    "synthetic": Source,
+    "peerread": _table(load_peerread),
+    "movielens": _movielens,
+    "zeisel": _table(load_zeisel),
+    "semisynthetic": _semisynthetic,
+}
+
+
+@contextmanager
+def _data_directory(directory: Path | None) -> Iterator[None]:
+    """Have the loaders search another directory."""
+    if directory is None:
+        yield
+        return
+    before = os.environ.get("SPARSEVAE_DATA")
+    os.environ["SPARSEVAE_DATA"] = str(directory)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SPARSEVAE_DATA"]
+        else:
+            os.environ["SPARSEVAE_DATA"] = before

@@ -1,0 +1,278 @@
+"""What is measured on a fit: the paper's metrics as they were computed, and stronger ones beside them.
+
+A measure takes a `Fit` and returns a number, None where the method has no such quantity, or for figures and
+topics a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.special import gammaln
+from torch import Tensor
+
+from sparsevae.datasets import Dataset
+from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.evaluating import map_rows
+from sparsevae.metrics import (
+    dci,
+    factor_accuracy,
+    heldout_mse,
+    ndcg_at_k,
+    npmi_coherence,
+    perplexity,
+    recall_at_k,
+    spearman_mcc,
+    split_items,
+    support_f1,
+    top_words,
+    topic_diversity,
+)
+from sparsevae.modules import FactorModule
+
+__all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of"]
+
+_FLOOR = 1e-6  # smallest share of a word, as in the released code
+_RELEASED_ROWS = 16  # on which the released code computes its DCI
+_RELEASED_SEED = 42
+_TOP = 10
+
+
+@dataclass
+class Fit:
+    """A fitted estimator with the data that it was fitted on and the data that it is measured on."""
+
+    estimator: Any
+    train: Dataset
+    test: Dataset
+    seed: int = 0
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Codes of the test rows: posterior means, where there is a posterior."""
+        return self.estimator.transform(self.test.X)
+
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """Codes of the test rows: one posterior draw each, where there is a posterior."""
+        if not isinstance(self.estimator, FactorEstimator):
+            return self.codes
+        generator = torch.Generator().manual_seed(self.seed)
+        X = self.estimator._check_table(self.test.X, reset=False)
+        return map_rows(self.estimator.module_, X, lambda module, x: _draw(module, x, generator))
+
+    def rebuilt(self, X: Any) -> np.ndarray:
+        """Expected data of each row from the row itself; for counts, up to the row's total."""
+        estimator = self.estimator
+        if isinstance(estimator, FactorEstimator):
+            return estimator.inverse_transform(estimator.transform(X))
+        return np.maximum(estimator._reconstruct(estimator._check_table(X, reset=False)), 0.0)
+
+    @cached_property
+    def rebuilt_from_draw(self) -> np.ndarray:
+        """Expected data of the test rows at one posterior draw."""
+        if isinstance(self.estimator, FactorEstimator):
+            return self.estimator.inverse_transform(self.drawn)
+        return self.rebuilt(self.test.X)
+
+    @cached_property
+    def partly_seen(self) -> tuple[Any, Any]:
+        """Test rows in two parts: what a method may see, and what it has to foretell."""
+        X = sparse.csr_array(self.test.X)
+        if X.nnz and X.data.max() == 1:
+            return split_items(X, random_state=self.seed)
+        seen = X.copy()
+        seen.data = np.random.default_rng(self.seed).binomial(X.data.astype(np.int64), 0.5).astype(X.dtype)
+        hidden = X - seen
+        for part in (seen, hidden):
+            part.eliminate_zeros()
+        return seen, hidden
+
+    @cached_property
+    def foretold(self) -> np.ndarray:
+        """Scores of all items from the part that was seen."""
+        return self.rebuilt(self.partly_seen[0])
+
+
+class Measure(NamedTuple):
+    """A quantity by name: its title in tables, which way is better, and how it is computed."""
+
+    title: str
+    better: str
+    """ "lower", "higher", or empty where neither is."""
+    compute: Callable[[Fit], Any]
+    digits: int = 3
+
+
+def reconstruction_nll(estimator: Any, X: Any, *, code: str = "mean", random_state: int = 0) -> float:
+    """Mean of -log p(x | code) per row, without KL and without the multinomial coefficient.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    X : array or CSR array of shape (n_samples, n_features)
+    code : {"mean", "sample"}
+        At the posterior mean, or at one posterior draw as in the paper. Methods without a posterior have one
+        code only.
+    random_state : int
+        Of the draws.
+    """
+    X = estimator._check_table(X, reset=False)
+    if isinstance(estimator, FactorEstimator):
+        generator = torch.Generator().manual_seed(random_state)
+
+        def log_likelihood(module: FactorModule, x: Tensor) -> Tensor:
+            z = module.encode(x)[0] if code == "mean" else _draw(module, x, generator)
+            return module.log_likelihood(x, module.decode(z))
+
+        values = map_rows(estimator.module_, X, log_likelihood).astype(np.float64)
+        values = values + float(estimator.module_.observation.log_jacobian())
+    else:
+        values = estimator.score_samples(X)
+    return float((_log_coefficient(estimator, X) - values).mean())
+
+
+def score_of(estimator: Any, X: Any) -> float:
+    """Mean ELBO per row, or log p(x) where the method knows it; NaN where it has neither."""
+    if isinstance(estimator, FactorEstimator):
+        return estimator.score(X)
+    evidence = estimator.log_evidence(X) if hasattr(estimator, "log_evidence") else None
+    return np.nan if evidence is None else float(evidence.mean())
+
+
+def _draw(module: FactorModule, x: Tensor, generator: torch.Generator) -> Tensor:
+    """One draw of the factors from the posterior of each row."""
+    noise = torch.randn(len(x), module.n_noise, generator=generator, dtype=x.dtype)
+    draw, posterior = getattr(module, "draw", None), getattr(module, "posterior", None)
+    if callable(draw) and callable(posterior):  # a posterior that is not Gaussian draws by itself
+        return draw(posterior(x), noise)
+    mean, log_variance = module.encode(x)
+    return mean + torch.exp(0.5 * log_variance) * noise
+
+
+def _log_coefficient(estimator: Any, X: Any) -> np.ndarray:
+    total = np.zeros(X.shape[0])
+    for part, columns in estimator._likelihood().split(X.shape[1]):
+        if not part.factorised:
+            counts = X[:, columns]
+            counts = counts.toarray() if hasattr(counts, "toarray") else counts
+            total += gammaln(counts.sum(1) + 1.0) - gammaln(counts + 1.0).sum(1)
+    return total
+
+
+def _bound_nll(fit: Fit) -> float | None:
+    score = score_of(fit.estimator, fit.test.X)
+    if np.isnan(score):
+        return None
+    X = fit.estimator._check_table(fit.test.X, reset=False)
+    return float(_log_coefficient(fit.estimator, X).mean() - score)
+
+
+def _released_dci(fit: Fit) -> float:
+    rows = np.random.RandomState(_RELEASED_SEED).permutation(fit.test.n_samples)[:_RELEASED_ROWS]
+    return dci(fit.codes[rows], fit.test.factors[rows]).disentanglement  # type: ignore[index]
+
+
+def _accuracy(fit: Fit) -> float:
+    codes = np.vstack([fit.estimator.transform(fit.train.X), fit.codes])
+    target = np.concatenate([fit.train.target, fit.test.target])  # type: ignore[list-item]
+    return factor_accuracy(codes, target, test_rows=np.arange(fit.train.n_samples, len(codes)))
+
+
+def _support_f1(fit: Fit) -> float | None:
+    mask = getattr(fit.estimator, "mask_", None)
+    return None if mask is None else support_f1(mask, fit.test.mask)
+
+
+def _sparsity(fit: Fit) -> float | None:
+    if not hasattr(fit.estimator, "loadings"):
+        return None
+    loadings = fit.estimator.loadings().to_numpy()
+    return float((loadings == 0).mean()) if loadings.size else None
+
+
+def _weights(fit: Fit) -> np.ndarray:
+    return np.abs(fit.estimator.loadings().to_numpy()).T
+
+
+def _topics(fit: Fit) -> list[list[str]]:
+    names = fit.train.feature_names
+    return [[str(names[j]) for j in chosen] for chosen in top_words(_weights(fit), _TOP)]
+
+
+def _coherence(fit: Fit) -> float | None:
+    try:
+        return npmi_coherence(_weights(fit), fit.test.X, n_words=_TOP)
+    except ValueError:  # no topic of two words
+        return None
+
+
+def _diversity(fit: Fit) -> float | None:
+    weights = _weights(fit)
+    return topic_diversity(weights, n_words=_TOP) if weights.any() else None
+
+
+def _mask(fit: Fit) -> list[list[float]] | None:
+    mask = getattr(fit.estimator, "mask_", None)
+    return None if mask is None else np.round(mask, 5).tolist()
+
+
+def _foretold_ranking(measure: Callable[..., Any], k: int) -> Callable[[Fit], float]:
+    def compute(fit: Fit) -> float:
+        seen, hidden = fit.partly_seen
+        return float(measure(fit.foretold, hidden, k, protocol="fold_in", seen=seen))
+
+    return compute
+
+
+MEASURES: dict[str, Measure] = {
+    "nll": Measure(
+        "NLL",
+        "lower",
+        lambda fit: reconstruction_nll(fit.estimator, fit.test.X, code="sample", random_state=fit.seed),
+        1,
+    ),
+    "nll_mean": Measure(
+        "NLL at the posterior mean", "lower", lambda fit: reconstruction_nll(fit.estimator, fit.test.X), 1
+    ),
+    "nll_bound": Measure("minus ELBO", "lower", _bound_nll, 1),
+    "completion": Measure(
+        "perplexity of hidden words",
+        "lower",
+        lambda fit: perplexity(fit.partly_seen[1], fit.foretold, floor=_FLOOR),
+        1,
+    ),
+    "recall_5": Measure(
+        "Recall@5", "higher", lambda fit: float(recall_at_k(fit.rebuilt_from_draw, fit.test.X, 5))
+    ),
+    "ndcg_10": Measure(
+        "NDCG@10", "higher", lambda fit: float(ndcg_at_k(fit.rebuilt_from_draw, fit.test.X, 10))
+    ),
+    "recall_5_fold_in": Measure("Recall@5, hidden items", "higher", _foretold_ranking(recall_at_k, 5)),
+    "ndcg_10_fold_in": Measure("NDCG@10, hidden items", "higher", _foretold_ranking(ndcg_at_k, 10)),
+    "mse": Measure("MSE", "lower", lambda fit: heldout_mse(fit.test.X, fit.rebuilt_from_draw)),
+    "mse_mean": Measure(
+        "MSE at the posterior mean", "lower", lambda fit: heldout_mse(fit.test.X, fit.rebuilt(fit.test.X))
+    ),
+    "dci": Measure("DCI", "higher", lambda fit: dci(fit.codes, fit.test.factors).disentanglement),
+    "dci_16": Measure("DCI on 16 rows", "higher", _released_dci),
+    "rank_correlation": Measure(
+        "rank correlation", "higher", lambda fit: spearman_mcc(fit.codes, fit.test.factors)
+    ),
+    "support_f1": Measure("F-score of the support", "higher", _support_f1),
+    "accuracy": Measure("accuracy", "higher", _accuracy),
+    "n_factors": Measure("factors in use", "", lambda fit: len(fit.estimator.active_factors_), 1),
+    "sparsity": Measure("share of zero loadings", "", _sparsity, 2),
+    "coherence": Measure("NPMI coherence", "higher", _coherence),
+    "diversity": Measure("diversity", "higher", _diversity),
+    "topics": Measure("topics", "", _topics),
+    "mask": Measure("mask", "", _mask),
+    "codes": Measure("codes", "", lambda fit: np.round(fit.codes, 3).tolist()),
+}
+"""What can be measured, by the name that rows have for it."""

@@ -1,0 +1,120 @@
+"""A result of the paper by its name: runs that are missing, then tables and figures from the rows."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sparsevae.experiments.figures import draw
+from sparsevae.experiments.results import Results
+from sparsevae.experiments.runner import Outcome, Progress, run_spec
+from sparsevae.experiments.spec import Spec, load_spec
+from sparsevae.experiments.tables import current_rows, read_about, render, summarise
+
+__all__ = ["Reproduction", "reproduce"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A result as it stands: where its files are, its page in Markdown, its numbers."""
+
+    spec: Spec
+    folder: Path
+    page: str
+    summary: pd.DataFrame
+    outcome: Outcome | None
+    """What this call has done; None where it was not to run anything."""
+
+
+def reproduce(
+    name: str,
+    *,
+    out: str | os.PathLike[str],
+    scale: str = "quick",
+    data: str | os.PathLike[str] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    redo: bool = False,
+    run: bool = True,
+    jobs: int | None = 1,
+    backend: str | None = None,
+    scheduler: str | None = None,
+    progress: Progress = logger.info,
+) -> Reproduction:
+    """Make a table or figure of the paper.
+
+    Runs whose rows are in ``out`` already are not done again, so that a call which was interrupted goes on
+    where it stopped. Several processes may work in one folder.
+
+    Parameters
+    ----------
+    name : str
+        One of `load_specs`.
+    out : path
+        Results go to ``out/name/scale``: ``rows.csv``, ``table.md``, figures.
+    scale : {"smoke", "quick", "paper"}
+        A minute to see that it works; some minutes; the size of the paper.
+    data : path, optional
+        Directory of the data sets, in place of ``SPARSEVAE_DATA``.
+    only : dict, optional
+        Some of the runs: from field (method, reading, data_set, seed, split) to values.
+    redo : bool
+        Do the chosen runs again.
+    run : bool
+        False draws tables and figures from the rows that are there.
+    jobs : int, optional
+        Runs at a time; None leaves it to a surrounding ``joblib.parallel_config``.
+    backend, scheduler : str, optional
+        A backend of joblib, such as "dask", and the address of its scheduler.
+    progress : callable
+        Gets a sentence for each run that ends.
+
+    Returns
+    -------
+    Reproduction
+    """
+    spec = load_spec(name)
+    folder = Path(out) / spec.name / scale
+    results = Results(folder)
+    outcome = None
+    if run:
+        outcome = run_spec(
+            spec,
+            scale,
+            results,
+            data=None if data is None else Path(data),
+            only=only,
+            redo=redo,
+            jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            progress=progress,
+        )
+        _remember_sources(folder, outcome.sources)
+    rows = current_rows(spec, scale, results)
+    page = ""
+    if len(rows):
+        page = render(spec, scale, rows, read_about(folder), draw(spec, scale, rows, folder))
+        _write(folder / "table.md", page)
+    return Reproduction(spec, folder, page, summarise(rows), outcome)
+
+
+def _remember_sources(folder: Path, sources: Mapping[str, str]) -> None:
+    about: dict[str, Any] = read_about(folder)
+    known = {**about.get("sources", {}), **sources}
+    if known != about.get("sources", {}):
+        _write(folder / "about.json", json.dumps({**about, "sources": known}, indent=2) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,165 @@
+"""Rows of results in one CSV file: a line per metric of a run, whole runs only, no run twice.
+
+Every change writes the file anew beside its place and renames it, under a lock: a process that is killed
+leaves the rows as they were before or as they are after, and several processes may work in one folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sparsevae.exceptions import DataError
+
+__all__ = ["COLUMNS", "FAILED", "KEY", "Results", "read_value"]
+
+KEY = ("method", "reading", "data_set", "seed", "split")
+COLUMNS = (
+    *("result", "scale", *KEY, "metric", "value", "note"),
+    *("seconds", "settings", "versions", "commit", "machine"),
+)
+FAILED = "failed"
+"""The metric of the only row of a run that failed; its note has the reason."""
+
+Row = Mapping[str, Any]
+Key = tuple[str, ...]
+
+
+class Results:
+    """The rows in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it does not exist, at the first row.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / "rows.csv"
+
+    def rows(self) -> list[dict[str, str]]:
+        """All rows as text, in the order in which runs ended."""
+        if not self.path.exists():
+            return []
+        with self.path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+        header = tuple(reader.fieldnames or ())
+        damaged = [row for row in rows if None in row or None in row.values()]
+        if header != COLUMNS or damaged:
+            raise DataError(
+                f"Expected rows of results with the columns {', '.join(COLUMNS)} in {self.path}; got a file "
+                "that is damaged or of another kind. Move it away to begin anew."
+            )
+        return rows
+
+    def frame(self) -> pd.DataFrame:
+        """All rows, values as text."""
+        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    def finished(self) -> dict[Key, str]:
+        """Runs that ended well, each with the fingerprint of its settings."""
+        return {_key(row): row["settings"] for row in self.rows() if row["metric"] != FAILED}
+
+    def add(self, rows: Sequence[Row]) -> bool:
+        """Add the rows of one run, in place of what another attempt at the same run has left.
+
+        Parameters
+        ----------
+        rows : sequence of dict
+            All of one run.
+
+        Returns
+        -------
+        bool
+            False if another process has finished the same run with the same settings before; its rows stay.
+        """
+        new = [{name: _text(row.get(name, "")) for name in COLUMNS} for row in rows]
+        (key,) = {_key(row) for row in new}
+        with self._locked():
+            there = self.rows()
+            same = [row for row in there if _key(row) == key]
+            done = any(row["metric"] != FAILED and row["settings"] == new[0]["settings"] for row in same)
+            if not done:
+                self._write([row for row in there if _key(row) != key] + new)
+        return not done
+
+    def remove(self, keys: Iterable[Key]) -> None:
+        """Take the rows of some runs out."""
+        unwanted = set(keys)
+        with self._locked():
+            there = self.rows()
+            kept = [row for row in there if _key(row) not in unwanted]
+            if len(kept) < len(there):
+                self._write(kept)
+
+    def _write(self, rows: Iterable[Mapping[str, str]]) -> None:
+        descriptor, name = tempfile.mkstemp(dir=self.folder, prefix=".rows-", suffix=".csv")
+        try:
+            with os.fdopen(descriptor, "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("a+b") as file:
+            _lock(file.fileno())
+            # Only a process that was killed while it held the lock can have left these.
+            for left in self.folder.glob(".rows-*.csv"):
+                left.unlink(missing_ok=True)
+            yield  # the system lets go of the lock when the file is closed, or the process ends
+
+
+def read_value(text: str) -> Any:
+    """A value as `Results.add` was given it: a number, a list, or None.
+
+    Parameters
+    ----------
+    text : str
+    """
+    return json.loads(text) if text else None
+
+
+def _key(row: Mapping[str, str]) -> Key:
+    return tuple(row[name] for name in KEY)
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return json.dumps(value)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,0 +1,272 @@
+"""From a result's name to rows: what is not there yet is run, here or on a cluster, and kept as it ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+
+from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
+from sparsevae.experiments.compare import METHODS
+from sparsevae.experiments.data import Source, load_source, make_data
+from sparsevae.experiments.measures import MEASURES, Fit
+from sparsevae.experiments.provenance import provenance
+from sparsevae.experiments.results import FAILED, Results
+from sparsevae.experiments.spec import Run, Spec
+
+__all__ = ["Outcome", "Progress", "choose_runs", "execute", "run_spec"]
+
+logger = logging.getLogger(__name__)
+
+Rows = list[dict[str, Any]]
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """What a call has done: how many runs there are, were there already, ended well, failed."""
+
+    n_runs: int
+    n_found: int
+    n_done: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    """From run to reason."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Descriptions of the data, of the sources that were read."""
+
+
+def run_spec(
+    spec: Spec,
+    scale: str,
+    results: Results,
+    *,
+    data: Path | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    redo: bool = False,
+    jobs: int | None = 1,
+    backend: str | None = None,
+    scheduler: str | None = None,
+    progress: Progress = logger.info,
+) -> Outcome:
+    """Do the runs of a result that are not among the rows yet.
+
+    Parameters
+    ----------
+    spec : Spec
+    scale : {"smoke", "quick", "paper"}
+    results : Results
+        Gets the rows of each run as it ends.
+    data : path, optional
+        Directory of the data sets.
+    only : dict, optional
+        From field (method, reading, data_set, seed, split) to the values wanted.
+    redo : bool
+        Whether to forget the chosen runs first.
+    jobs : int, optional
+        Runs at a time; None leaves it to a surrounding ``joblib.parallel_config``.
+    backend : str, optional
+        A backend of joblib: "loky" for processes on this machine, "dask" for a cluster.
+    scheduler : str, optional
+        Address of a Dask scheduler; without one, ``backend="dask"`` starts processes here.
+    progress : callable
+        Gets a sentence for each run that ends.
+
+    Returns
+    -------
+    Outcome
+    """
+    runs = choose_runs(spec.runs(scale), only or {})
+    if redo:
+        results.remove(run.key for run in runs)
+    finished = results.finished()
+    waiting = [run for run in runs if finished.get(run.key) != run.settings]
+    outcome = Outcome(len(runs), len(runs) - len(waiting))
+    sources = _load_sources(waiting, data, progress)
+    outcome.sources = {
+        name: source.description
+        for (name, _), source in sources.items()
+        if isinstance(source, Source) and source.description
+    }
+
+    def tasks() -> Iterator[Any]:
+        for run in waiting:
+            # Asked again at the last moment: another process may have done it since.
+            if results.finished().get(run.key) != run.settings:
+                yield delayed(execute)(run, sources[_source_key(run)])
+
+    clock = _Clock(waiting, max(1, jobs or 1))
+    with _workers(backend, scheduler, jobs):
+        n_jobs = -1 if backend == "dask" else jobs
+        for run, rows in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks()):
+            results.add(rows)
+            failure = next((row["note"] for row in rows if row["metric"] == FAILED), None)
+            if failure is None:
+                outcome.n_done += 1
+            else:
+                outcome.failures[str(run)] = failure
+            progress(clock.tick(run, rows[0]["seconds"], failure))
+    return outcome
+
+
+def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[Run]:
+    """The runs whose fields have one of the values wanted.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    only : dict
+        From field to values, as text.
+    """
+    fields = ("method", "reading", "data_set", "seed", "split")
+    for name, values in only.items():
+        if name not in fields:
+            raise ParameterError(f"Expected a field among {', '.join(fields)}; got {name!r}.")
+        there = {str(getattr(run, name)) for run in runs}
+        if unknown := set(values) - there:
+            raise ParameterError(
+                f"Expected {name} to be among {', '.join(sorted(there))}; got {', '.join(sorted(unknown))}."
+            )
+    return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
+
+
+def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
+    """Fit and measure; what goes wrong becomes a row with the reason.
+
+    Parameters
+    ----------
+    run : Run
+    source : Source or str
+        The data, or why they could not be had.
+
+    Returns
+    -------
+    run : Run
+    rows : list of dict
+        One per metric, or the one of a failure.
+    """
+    started = time.perf_counter()
+    common = {
+        **{name: getattr(run, name) for name in ("result", "scale")},
+        **dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True)),
+        "settings": run.settings,
+        **provenance(),
+    }
+    try:
+        if isinstance(source, str):
+            raise FileNotFoundError(source)
+        values, note, seconds = _fit_and_measure(run, source)
+    except Exception as error:  # whatever it is, the other runs go on
+        reason = f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - started
+        return run, [
+            {**common, "metric": FAILED, "value": None, "note": reason, "seconds": round(seconds, 2)}
+        ]
+    return run, [
+        {**common, "metric": metric, "value": value, "note": note, "seconds": round(seconds, 2)}
+        for metric, value in values.items()
+    ]
+
+
+def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], str, float]:
+    train, test = make_data(run, source)
+    parameters = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in run.parameters.items()
+    }
+    estimator = METHODS[run.estimator](random_state=run.seed, **parameters)
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(train.X)
+    seconds = time.perf_counter() - started
+    notes = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = Fit(estimator, train, test, run.seed)
+        values = {metric: _plain(MEASURES[metric].compute(fit)) for metric in run.metrics}
+    return values, "; ".join(dict.fromkeys(notes)), seconds
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _source_key(run: Run) -> tuple[str, str]:
+    return run.source, repr(sorted(run.source_parameters.items()))
+
+
+def _load_sources(
+    runs: Sequence[Run], data: Path | None, progress: Progress
+) -> dict[tuple[str, str], Source | str]:
+    """Each source once; the reason in its place where it cannot be had."""
+    sources: dict[tuple[str, str], Source | str] = {}
+    for run in runs:
+        key = _source_key(run)
+        if key in sources:
+            continue
+        started = time.perf_counter()
+        try:
+            sources[key] = load_source(run.source, run.source_parameters, data)
+        except (SparseVAEError, OSError) as error:
+            sources[key] = str(error)
+            continue
+        if (seconds := time.perf_counter() - started) > 1:
+            progress(f"Data: {run.source} read in {seconds:.0f} s.")
+    return sources
+
+
+@contextmanager
+def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> Iterator[None]:
+    """Where joblib sends the runs."""
+    if scheduler is not None and backend != "dask":
+        raise ParameterError(f"Expected backend 'dask' with a scheduler; got {backend!r}.")
+    if backend is None:
+        yield
+    elif backend == "dask":
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise ParameterError(
+                "Expected dask and distributed for backend 'dask'; got neither. Install sparsevae[dask]."
+            ) from error
+        here = {"n_workers": jobs, "threads_per_worker": 1} if scheduler is None else {}
+        with Client(scheduler, **here), parallel_config(backend="dask"):
+            yield
+    else:
+        with parallel_config(backend=backend):
+            yield
+
+
+class _Clock:
+    """Counts runs and estimates the time left from the seconds of runs of the same method and reading."""
+
+    def __init__(self, waiting: Sequence[Run], jobs: int) -> None:
+        self.left = list(waiting)
+        self.total, self.jobs = len(waiting), jobs
+        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self.last = self.started = time.perf_counter()
+
+    def tick(self, run: Run, seconds: float, failure: str | None) -> str:
+        """A sentence on the run that has just ended."""
+        self.left.remove(run)
+        self.seconds.setdefault((run.method, run.reading), []).append(seconds)
+        count = f"[{self.total - len(self.left)}/{self.total}]"
+        how = f"{seconds:.1f} s" if failure is None else f"failed: {failure}"
+        return f"{count} {run}: {how}" + (f"; {self._time_left()} left" if self.left else "")
+
+    def _time_left(self) -> str:
+        known = {key: float(np.mean(values)) for key, values in self.seconds.items()}
+        typical = float(np.mean(list(known.values())))
+        ahead = sum(known.get((run.method, run.reading), typical) for run in self.left)
+        measured = sum(sum(values) for values in self.seconds.values())
+        # Measuring, reading and the company of other runs take time too: scale by what they took so far.
+        pace = (time.perf_counter() - self.started) * self.jobs / max(measured, 1e-9)
+        minutes = ahead * pace / self.jobs / 60
+        return f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"

@@ -1,0 +1,285 @@
+"""What a result of the paper is made of, read from a TOML file: data, methods, settings, published numbers.
+
+A *reading* is a way to take the paper: the package's default, the paper to the letter, the arithmetic of the
+released code. A method that is the same in every reading has the reading ``"any"``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from sparsevae.exceptions import ParameterError
+from sparsevae.experiments.compare import METHODS
+from sparsevae.experiments.measures import MEASURES
+
+__all__ = ["READINGS", "SCALES", "Claim", "DataSet", "Method", "Run", "Spec", "load_spec", "load_specs"]
+
+READINGS = ("default", "paper", "authors")
+SCALES = ("smoke", "quick", "paper")
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one data set with one seed and one split; everything that a worker needs but the data.
+
+    The first seven fields say which run it is, the others how it is done.
+    """
+
+    result: str
+    scale: str
+    method: str
+    reading: str
+    data_set: str
+    seed: int
+    split: int
+    estimator: str
+    parameters: Mapping[str, Any]
+    source: str
+    source_parameters: Mapping[str, Any]
+    data_parameters: Mapping[str, Any]
+    splitting: str
+    n_splits: int
+    metrics: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What tells this run from the others of its result and scale, as text."""
+        return (self.method, self.reading, self.data_set, str(self.seed), str(self.split))
+
+    @property
+    def settings(self) -> str:
+        """Fingerprint of how the run is done: a run with other settings has to be done again."""
+        how = [
+            self.estimator,
+            dict(self.parameters),
+            self.source,
+            dict(self.source_parameters),
+            dict(self.data_parameters),
+            [self.splitting, self.n_splits],
+        ]
+        return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()[:10]
+
+    def __str__(self) -> str:
+        reading = "" if self.reading == ANY else f" ({self.reading})"
+        return f"{self.method}{reading}, {self.data_set}, seed {self.seed}, split {self.split}"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set under the name that the paper's table has for it."""
+
+    name: str
+    source: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """How this one is made from its source."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of every method on this data set."""
+    published: Mapping[str, Any] = field(default_factory=dict)
+    """From the paper's tables of settings for this data set, in the readings "paper" and "authors"."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table: an estimator, its parameters, and the numbers that the paper has for it."""
+
+    name: str
+    estimator: str
+    readings: tuple[str, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """In every reading."""
+    published: Mapping[str, Any] = field(default_factory=dict)
+    """From the paper's tables of settings, in the readings "paper" and "authors"."""
+    in_paper: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Mean and standard deviation by metric and data set."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That a method is the best by a metric, on every data set."""
+
+    text: str
+    metric: str
+    method: str = "Sparse VAE"
+    reading: str = "default"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A result of the paper."""
+
+    name: str
+    title: str
+    label: str
+    """Of the table or figure in the paper's source."""
+    alias: str
+    metrics: tuple[str, ...]
+    data_sets: tuple[DataSet, ...]
+    methods: tuple[Method, ...]
+    settings: Mapping[str, Any]
+    """Parameters of every method."""
+    readings: Mapping[str, Mapping[str, Any]]
+    """Parameters by reading; under "data", what the reading changes about the data."""
+    sources: Mapping[str, Mapping[str, Any]]
+    """Parameters of the loaders."""
+    scales: Mapping[str, Mapping[str, Any]]
+    splitting: str = "folds"
+    n_splits: int = 1
+    n_seeds: int = 1
+    comparable: tuple[str, ...] = (*READINGS, ANY)
+    """Readings whose data are those of the published numbers."""
+    figure: str = ""
+    figure_metrics: tuple[str, ...] = ()
+    x_title: str = ""
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = ()
+    examples: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Topics that the paper shows, by data set."""
+
+    def runs(self, scale: str) -> list[Run]:
+        """Every run of this result, one seed and one split after the other.
+
+        Parameters
+        ----------
+        scale : {"smoke", "quick", "paper"}
+        """
+        if scale not in SCALES:
+            raise ParameterError(f"Expected scale to be one of {', '.join(SCALES)}; got {scale!r}.")
+        size = self.scales.get(scale, {})
+        wanted = size.get("data_sets", [data_set.name for data_set in self.data_sets])
+        return [
+            self._run(scale, method, reading, data_set, seed, split)
+            for seed in range(size.get("n_seeds", self.n_seeds))
+            for split in range(size.get("splits", self.n_splits))
+            for data_set in self.data_sets
+            if data_set.name in wanted
+            for method in self.methods
+            for reading in method.readings
+        ]
+
+    def world(self, reading: str) -> str:
+        """What a reading changes about the data, as text: methods compare where this is equal."""
+        return json.dumps(self.readings.get(reading, {}).get("data", {}), sort_keys=True)
+
+    def _run(self, scale: str, method: Method, reading: str, data_set: DataSet, seed: int, split: int) -> Run:
+        size = self.scales.get(scale, {})
+        of_reading = dict(self.readings.get(reading, {}))
+        changed = of_reading.pop("data", {})
+        known = METHODS[method.estimator]().get_params()
+        literal = reading in ("paper", "authors")
+        layers = [
+            self.settings,
+            data_set.settings,
+            of_reading,
+            data_set.published if literal else {},
+            method.parameters,
+            method.published if literal else {},
+            size.get("settings", {}),
+        ]
+        parameters = {name: value for layer in layers for name, value in layer.items() if name in known}
+        if "recipe" in known:
+            parameters["recipe"] = reading
+        return Run(
+            result=self.name,
+            scale=scale,
+            method=method.name,
+            reading=reading,
+            data_set=data_set.name,
+            seed=seed,
+            split=split,
+            estimator=method.estimator,
+            parameters=parameters,
+            source=data_set.source,
+            source_parameters={
+                **self.sources.get(data_set.source, {}),
+                **size.get("sources", {}).get(data_set.source, {}),
+            },
+            data_parameters={**data_set.parameters, **changed, **size.get("data", {})},
+            splitting=self.splitting,
+            n_splits=self.n_splits,
+            metrics=self.metrics,
+        )
+
+
+def load_specs() -> dict[str, Spec]:
+    """Every result that can be reproduced, by name, in the order of the paper."""
+    found = {}
+    for file in files("sparsevae.experiments").joinpath("specs").iterdir():
+        if file.name.endswith(".toml"):
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+            order = content.pop("order")
+            name = file.name.removesuffix(".toml")
+            found[name] = (order, parse_spec(name, content))
+    return {name: spec for name, (_, spec) in sorted(found.items(), key=lambda item: item[1][0])}
+
+
+def load_spec(name: str) -> Spec:
+    """The result of that name, or of that number in the paper ("table-1b").
+
+    Parameters
+    ----------
+    name : str
+    """
+    specs = load_specs()
+    for spec in specs.values():
+        if name in (spec.name, spec.alias):
+            return spec
+    raise ParameterError(f"Expected the name of a result, one of {', '.join(specs)}; got {name!r}.")
+
+
+def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
+    """Build a result from the content of its TOML file, and check that all it names exists.
+
+    Parameters
+    ----------
+    name : str
+    content : dict
+    """
+    content = dict(content)
+    methods = tuple(_method(entry, name) for entry in content.pop("methods"))
+    data_sets = tuple(DataSet(**entry) for entry in content.pop("data_sets"))
+    claims = tuple(Claim(**entry) for entry in content.pop("claims", ()))
+    for listed in ("metrics", "comparable", "figure_metrics", "notes"):
+        if listed in content:
+            content[listed] = tuple(content[listed])
+    defaults: dict[str, Any] = {"settings": {}, "readings": {}, "sources": {}, "scales": {}}
+    spec = Spec(name=name, methods=methods, data_sets=data_sets, claims=claims, **{**defaults, **content})
+    for problem in _problems(spec):
+        raise ParameterError(f"Expected a sound description of {name!r}; got {problem}.")
+    return spec
+
+
+def _method(entry: Mapping[str, Any], name: str) -> Method:
+    if entry["estimator"] not in METHODS:
+        raise ParameterError(
+            f"Expected estimators among {', '.join(METHODS)} in the description of {name!r}; got "
+            f"{entry['estimator']!r}."
+        )
+    has_recipe = "recipe" in METHODS[entry["estimator"]]().get_params()
+    readings = tuple(entry.get("readings", READINGS if has_recipe else (ANY,)))
+    return Method(**{**entry, "readings": readings})
+
+
+def _problems(spec: Spec) -> Iterator[str]:
+    names = {data_set.name for data_set in spec.data_sets}
+    for metric in {*spec.metrics, *spec.figure_metrics, *(claim.metric for claim in spec.claims)}:
+        if metric not in MEASURES or metric not in spec.metrics:
+            yield f"the metric {metric!r}"
+    for method in spec.methods:
+        known = METHODS[method.estimator]().get_params()
+        for parameter in {*method.parameters, *method.published} - set(known):
+            yield f"the parameter {parameter!r} of {method.name!r}"
+        for metric, numbers in method.in_paper.items():
+            if metric not in spec.metrics or set(numbers) - names:
+                yield f"numbers for {metric!r} of {method.name!r} on {', '.join(numbers)}"
+        for reading in set(method.readings) - {*READINGS, ANY}:
+            yield f"the reading {reading!r} of {method.name!r}"
+    for scale, size in spec.scales.items():
+        if scale not in SCALES or set(size.get("data_sets", ())) - names:
+            yield f"the scale {scale!r} with data sets {size.get('data_sets')}"

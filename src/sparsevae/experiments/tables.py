@@ -1,0 +1,284 @@
+"""Tables in Markdown from rows: mean and standard deviation over runs, beside the paper's number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sparsevae.experiments.measures import MEASURES
+from sparsevae.experiments.results import FAILED, KEY, Results, read_value
+from sparsevae.experiments.spec import ANY, Claim, Spec
+
+__all__ = ["current_rows", "read_about", "records", "render", "summarise"]
+
+_LISTS = ("topics", "mask", "codes")  # values that are no numbers
+_SHOWN = 5  # features of a topic in a table
+
+
+def current_rows(spec: Spec, scale: str, results: Results) -> pd.DataFrame:
+    """The rows of runs that the result has today: not those of other settings than its description has now.
+
+    Parameters
+    ----------
+    spec : Spec
+    scale : str
+    results : Results
+
+    Returns
+    -------
+    DataFrame
+        With values as Python objects.
+    """
+    settings = {run.key: run.settings for run in spec.runs(scale)}
+    frame = results.frame()
+    keys = list(zip(*(frame[name] for name in KEY), strict=True))
+    current = [settings.get(key) == own for key, own in zip(keys, frame["settings"], strict=True)]
+    frame = frame[np.array(current, dtype=bool)].copy()
+    frame["value"] = [read_value(text) for text in frame["value"]]
+    frame["seconds"] = frame["seconds"].astype(float)
+    return frame
+
+
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation over runs.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From `current_rows`.
+
+    Returns
+    -------
+    DataFrame
+        Columns method, reading, data_set, metric, mean, sd, n_runs. The standard deviation divides by the
+        number of runs, as the paper's does; it is NaN for a single run.
+    """
+    numbers = rows[~rows["metric"].isin([*_LISTS, FAILED]) & rows["value"].notna()]
+    groups = numbers.assign(value=numbers["value"].astype(float)).groupby(
+        ["method", "reading", "data_set", "metric"], sort=False
+    )["value"]
+    table = pd.DataFrame({"mean": groups.mean(), "sd": groups.apply(_deviation), "n_runs": groups.size()})
+    return table.reset_index()
+
+
+def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as dicts."""
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
+def render(spec: Spec, scale: str, rows: pd.DataFrame, about: dict[str, Any], figures: Sequence[Path]) -> str:
+    """The result as a page in Markdown.
+
+    Parameters
+    ----------
+    spec : Spec
+    scale : str
+    rows : DataFrame
+        From `current_rows`.
+    about : dict
+        ``sources``: descriptions of the data.
+    figures : sequence of path
+        Pictures beside the page.
+    """
+    summary = summarise(rows)
+    parts = [f"# {spec.title}", _head(spec, scale, rows)]
+    parts += [f"![{spec.title}]({figure.name})" for figure in figures]
+    parts += [f"{table}" for table in _tables(spec, summary)]
+    if "topics" in spec.metrics:
+        parts += list(_topics(spec, rows))
+    claims = [_verdict(spec, claim, rows, summary) for claim in spec.claims]
+    if claims:
+        parts += ["## The claims", *claims]
+    parts += _failures(rows)
+    parts += ["## How it was made", _provenance(spec, scale, rows, about)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(spec: Spec, scale: str, rows: pd.DataFrame) -> str:
+    n_runs, n_done = len(spec.runs(scale)), len(_runs(rows[rows["metric"] != FAILED]))
+    name = spec.alias.replace("-", " ")
+    lines = [f"The paper's {name} (`{spec.label}`), at `{scale}` scale: {n_done} of {n_runs} runs."]
+    if scale != "paper":
+        lines.append("This scale shows that everything works; its numbers mean nothing else.")
+    lines.append(
+        "Mean (standard deviation) over runs; bold: the best of a column among runs on the same data."
+    )
+    return " ".join(lines)
+
+
+def _tables(spec: Spec, summary: pd.DataFrame) -> Iterator[str]:
+    numbers = [metric for metric in spec.metrics if metric not in _LISTS]
+    names = [data_set.name for data_set in spec.data_sets if (summary["data_set"] == data_set.name).any()]
+    if len(names) == 1:
+        yield _table(spec, summary, [(metric, names[0], MEASURES[metric].title) for metric in numbers])
+    elif names:
+        for metric in numbers:
+            arrow = {"lower": ", lower is better", "higher": ", higher is better", "": ""}
+            title = MEASURES[metric].title + arrow[MEASURES[metric].better]
+            table = _table(spec, summary, [(metric, name, name) for name in names])
+            yield f"## {title}\n\n{table}"
+
+
+def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, str]]) -> str:
+    head = ["method", "reading", "runs"]
+    published = [
+        any(data_set in method.in_paper.get(metric, {}) for method in spec.methods)
+        for metric, data_set, _ in columns
+    ]
+    for (_, _, title), has in zip(columns, published, strict=True):
+        head += [title, f"{title}, paper"] if has else [title]
+    lines = []
+    for method in spec.methods:
+        for reading in method.readings:
+            own = summary[(summary["method"] == method.name) & (summary["reading"] == reading)]
+            if own.empty:
+                continue
+            cells = [method.name, reading, str(int(own["n_runs"].max()))]
+            for (metric, data_set, _), has in zip(columns, published, strict=True):
+                cells.append(_cell(spec, summary, own, metric, data_set))
+                if has:
+                    number = method.in_paper.get(metric, {}).get(data_set)
+                    cells.append(
+                        _number(*number, digits=None) if number and reading in spec.comparable else ""
+                    )
+            lines.append(cells)
+    return _markdown(head, lines) if lines else ""
+
+
+def _cell(spec: Spec, summary: pd.DataFrame, own: pd.DataFrame, metric: str, data_set: str) -> str:
+    found = own[(own["metric"] == metric) & (own["data_set"] == data_set)]
+    if found.empty:
+        return "–"
+    row = found.iloc[0]
+    text = _number(row["mean"], row["sd"], digits=MEASURES[metric].digits)
+    rivals = _rivals(spec, summary, row["reading"], metric, data_set)
+    better = MEASURES[metric].better
+    best = {"lower": rivals["mean"].min(), "higher": rivals["mean"].max()}.get(better)
+    return f"**{text}**" if best is not None and row["mean"] == best else text
+
+
+def _rivals(spec: Spec, summary: pd.DataFrame, reading: str, metric: str, data_set: str) -> pd.DataFrame:
+    """All that was measured on the same data."""
+    same = np.array([spec.world(other) == spec.world(reading) for other in summary["reading"]], dtype=bool)
+    return summary[same & (summary["metric"] == metric) & (summary["data_set"] == data_set)]
+
+
+def _number(mean: float, sd: float = np.nan, *, digits: int | None) -> str:
+    form = ":g" if digits is None else f":.{digits}f"  # the paper's as they are printed
+    return (f"{{{form}}}" if np.isnan(sd) else f"{{{form}}} ({{{form}}})").format(mean, sd)
+
+
+def _deviation(values: pd.Series) -> float:
+    return float(values.std(ddof=0)) if len(values) > 1 else np.nan
+
+
+def _verdict(spec: Spec, claim: Claim, rows: pd.DataFrame, summary: pd.DataFrame) -> str:
+    """The claim, and a line for each data set and each company in which it is checked."""
+    lines = []
+    for data_set in (data_set.name for data_set in spec.data_sets):
+        rivals = _rivals(spec, summary, claim.reading, claim.metric, data_set)
+        own = rivals[(rivals["method"] == claim.method) & (rivals["reading"] == claim.reading)]
+        if own.empty:
+            continue
+        others = rivals.drop(own.index)
+        alike = others[others["reading"].isin([claim.reading, ANY])]
+        for group, company in ((alike, f"reading {claim.reading}"), (others, "all readings")):
+            if len(group) and not (company == "all readings" and len(group) == len(alike)):
+                lines.append([data_set, company, *_against(claim, own.iloc[0], group, rows, data_set)])
+    if not lines:
+        return f"**{claim.text}** Not measured yet."
+    measure, label = MEASURES[claim.metric].title, f"{claim.method}, {claim.reading}"
+    head = ["data", "among", "holds", f"{measure}: {label}", "best other", "difference per run"]
+    return f"**{claim.text}**\n\n{_markdown(head, lines)}"
+
+
+def _against(
+    claim: Claim, own: pd.Series, others: pd.DataFrame, rows: pd.DataFrame, data_set: str
+) -> list[str]:
+    """Whether it holds, the number, the best other, and the difference run by run."""
+    measure = MEASURES[claim.metric]
+    rival = others.sort_values("mean", ascending=measure.better == "lower").iloc[0]
+    better = own["mean"] < rival["mean"] if measure.better == "lower" else own["mean"] > rival["mean"]
+    measured = rows[(rows["metric"] == claim.metric) & (rows["data_set"] == data_set)]
+    values = [
+        measured[(measured["method"] == row["method"]) & (measured["reading"] == row["reading"])]
+        .set_index(["seed", "split"])["value"]
+        .astype(float)
+        for row in (own, rival)
+    ]
+    gap = (values[0] - values[1]).dropna()
+    label = rival["method"] + ("" if rival["reading"] == ANY else f", {rival['reading']}")
+    return [
+        "yes" if better else "**no**",
+        _number(own["mean"], digits=measure.digits),
+        f"{_number(rival['mean'], digits=measure.digits)} ({label})",
+        _number(gap.mean(), _deviation(gap), digits=measure.digits + 1) if len(gap) else "–",
+    ]
+
+
+def _topics(spec: Spec, rows: pd.DataFrame) -> Iterator[str]:
+    found = rows[(rows["metric"] == "topics") & (rows["seed"] == "0") & (rows["split"] == "0")]
+    for data_set in spec.data_sets:
+        if data_set.name in spec.examples:
+            listed = "\n".join(f"- {topic}" for topic in spec.examples[data_set.name])
+            yield f"## {data_set.name}\n\nThe topics that the paper shows:\n\n{listed}"
+        for row in records(found[found["data_set"] == data_set.name]):
+            label = row["method"] + ("" if row["reading"] == ANY else f", reading {row['reading']}")
+            cells = [
+                [str(k), "; ".join(topic[:_SHOWN])] for k, topic in enumerate(row["value"], start=1) if topic
+            ]
+            table = _markdown(["factor", "strongest features"], cells) if cells else "No factor in use."
+            yield f"### {data_set.name}: {label}\n\n{table}"
+
+
+def _failures(rows: pd.DataFrame) -> list[str]:
+    failed = rows[rows["metric"] == FAILED]
+    if failed.empty:
+        return []
+    lines = [
+        "- {method} ({reading}), {data_set}, seed {seed}, split {split}: {note}".format(**row)
+        for row in records(failed)
+    ]
+    return ["## Runs that failed", "\n".join(lines)]
+
+
+def _provenance(spec: Spec, scale: str, rows: pd.DataFrame, about: dict[str, Any]) -> str:
+    lines = [f"- Command: `sparsevae reproduce {spec.name} --scale {scale} --out RESULTS`"]
+    lines += [f"- {text}" for text in spec.notes]
+    lines += [f"- Data: {text}" for _, text in sorted(about.get("sources", {}).items())]
+    for title, column in (("Versions", "versions"), ("Machine", "machine"), ("Commit", "commit")):
+        values = [value for value in dict.fromkeys(rows[column]) if value]
+        lines += [f"- {title}: {'; '.join(values)}"] if values else []
+    notes = rows[(rows["metric"] != FAILED) & (rows["note"] != "")]
+    if len(notes):
+        counts = Counter(f"{row['method']} ({row['reading']})" for row in records(_runs(notes)))
+        told = ", ".join(f"{which} {count}" for which, count in counts.items())
+        lines.append(f"- Fits that had not settled when they stopped, in runs: {told}")
+    lines.append(
+        "- The column `seconds` of the rows is the time of a fit on a machine that did other work too: it "
+        "is no measure of speed."
+    )
+    return "\n".join(lines)
+
+
+def _runs(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop_duplicates(subset=list(KEY))
+
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(head), line(["---"] * len(head)), *map(line, lines)])
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What is known of the data behind the rows in a folder."""
+    path = folder / "about.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
