@@ -18,18 +18,22 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 import sparsevae
-from benchmarks.recovery.methods import METHODS
+from benchmarks.recovery.methods import ABLATIONS, METHODS, RIVALS
 from benchmarks.recovery.problems import PROBLEMS
 from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
 
 KEY = ["method", "problem", "seed"]
 QUICK_SEEDS = 3
-DCI_ROWS = 1000
+ABLATION_SEEDS = 10
+ABLATION_PROBLEMS = ("synthetic-0", "synthetic-0.4", "synthetic-0.8")
+MEASURES = ["dci", "completeness", "informativeness", "spearman", "support_f1", "anchor_f1", "mse", "score"]
+
+COLUMNS = [*KEY, "n_active", "n_true", *MEASURES, "seconds", "cpu_seconds", "version", "torch", "machine"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["default"])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="these, on all problems, in full")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} data sets per problem")
     parser.add_argument("--jobs", type=int, default=2, help="fits at the same time, one thread each")
@@ -39,20 +43,53 @@ def main() -> None:
     rows_file = arguments.out / "rows.csv"
     done = set(_read(rows_file)[KEY].itertuples(index=False, name=None))
     runs = [
-        (method, problem, seed)
-        for problem in arguments.problems
-        for seed in range(min(PROBLEMS[problem].n_seeds, QUICK_SEEDS if arguments.quick else 10**9))
-        for method in arguments.methods
-        if (method, problem, seed) not in done
+        key
+        for key in (_asked_for(arguments.methods) if arguments.methods else _planned())
+        if key not in done and key[1] in arguments.problems and (not arguments.quick or key[2] < QUICK_SEEDS)
     ]
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
     for row in tqdm(parallel(delayed(run)(*key) for key in runs), total=len(runs), unit="fit"):
-        pd.DataFrame([row]).to_csv(rows_file, mode="a", header=not rows_file.exists(), index=False)
+        pd.DataFrame([row], columns=COLUMNS).to_csv(
+            rows_file, mode="a", header=not rows_file.exists(), index=False
+        )
     rows = _read(rows_file)
     table = summary(rows)
     (arguments.out / "summary.md").write_text(_markdown(table))
     print(table.to_string(index=False))
     plot(rows, arguments.out / "recovery.png")
+
+
+def _planned() -> list[tuple[str, str, int]]:
+    """The default on every problem first, then what it is compared with, then the ablations."""
+    synthetic = [problem for problem in PROBLEMS if problem.startswith("synthetic")]
+    runs = [("default", problem, seed) for problem in PROBLEMS for seed in range(PROBLEMS[problem].n_seeds)]
+    runs += [
+        ("known-anchors", problem, seed)
+        for problem in ("synthetic-0", "synthetic-0.8")
+        for seed in range(ABLATION_SEEDS)
+    ]
+    runs += [
+        (method, problem, seed)
+        for method in RIVALS
+        for problem in synthetic
+        for seed in range(PROBLEMS[problem].n_seeds)
+    ]
+    runs += [
+        (method, problem, seed)
+        for method in ABLATIONS
+        for problem in ABLATION_PROBLEMS
+        for seed in range(ABLATION_SEEDS)
+    ]
+    return runs
+
+
+def _asked_for(methods: list[str]) -> list[tuple[str, str, int]]:
+    return [
+        (method, problem, seed)
+        for method in methods
+        for problem in PROBLEMS
+        for seed in range(PROBLEMS[problem].n_seeds)
+    ]
 
 
 def run(method: str, problem: str, seed: int) -> dict[str, object]:
@@ -62,24 +99,25 @@ def run(method: str, problem: str, seed: int) -> dict[str, object]:
     data = setting.make(seed)
     train, test = data.X[: setting.n_train], data.X[setting.n_train :]
     factors = data.factors[setting.n_train :]
-    model = METHODS[method](setting, seed)
-    begin = time.perf_counter()
+    model = METHODS[method](setting, data, seed)
+    begin, begin_cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train)
-    seconds = time.perf_counter() - begin
+    spent = {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - begin_cpu}
     codes = model.transform(test)
     mask = getattr(model, "mask_", np.ones((train.shape[1], codes.shape[1])))
-    active = np.flatnonzero((mask != 0).any(0))
-    row: dict[str, object] = {"method": method, "problem": problem, "seed": seed, "seconds": seconds}
+    active = model.active_factors_
+    row: dict[str, object] = {"method": method, "problem": problem, "seed": seed, **spent}
     row |= {"n_active": len(active), "n_true": factors.shape[1], "score": model.score(test)}
     if factors.shape[1]:
         row["support_f1"] = support_f1(mask, data.mask)
         row["anchor_f1"] = anchor_f1(mask, data.mask)
         if len(active):
-            chosen = codes[:DCI_ROWS, active]
-            row["dci"] = dci(chosen, factors[:DCI_ROWS]).disentanglement
-            row["spearman"] = spearman_mcc(chosen, factors[:DCI_ROWS])
+            found = dci(codes[:, active], factors)
+            row["dci"] = found.disentanglement
+            row["completeness"], row["informativeness"] = found.completeness, found.informativeness
+            row["spearman"] = spearman_mcc(codes[:, active], factors)
     if setting.likelihood == "gaussian":
         row["mse"] = float(np.square(model.inverse_transform(codes) - test).mean())
     return row | {"version": sparsevae.__version__, "torch": torch.__version__, "machine": platform.machine()}
@@ -89,7 +127,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Means over data sets, and how many of them have the right number of factors."""
     rows = rows.assign(right_count=rows["n_active"] == rows["n_true"])
     grouped = rows.groupby(["problem", "method"], sort=False)
-    measures = ["dci", "spearman", "support_f1", "anchor_f1", "mse", "score", "seconds"]
+    measures = [*MEASURES, "seconds", "cpu_seconds"]
     table = grouped[[m for m in measures if m in rows]].mean().round(3)
     table.insert(
         0, "right_count", grouped["right_count"].sum().astype(str) + " of " + grouped.size().astype(str)

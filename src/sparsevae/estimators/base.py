@@ -162,11 +162,18 @@ class FactorEstimator(TableEstimator):
         -------
         self
         """
+        data = self._prepare(X)
+        with torch.random.fork_rng(devices=[]):
+            module, history = self._fit_module(data)
+        self._finish(module, history, data)
+        return self
+
+    def _prepare(self, X: Any) -> FitData:
+        """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self._check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
-        X = self._check_table(X, reset=True)
-        data = prepare(
-            X,
+        return prepare(
+            self._check_table(X, reset=True),
             self._likelihood(),
             feature_names=self._feature_names(),
             validation_fraction=self.validation_fraction,
@@ -174,10 +181,6 @@ class FactorEstimator(TableEstimator):
             random_state=_random_state(self.random_state),
             device=self._device(),
         )
-        with torch.random.fork_rng(devices=[]):
-            module, history = self._fit_module(data)
-        self._finish(module, history, data)
-        return self
 
     @abstractmethod
     def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:

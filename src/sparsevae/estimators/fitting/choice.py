@@ -14,7 +14,7 @@ from sparsevae.modules.surgery import select
 from sparsevae.training.loop import importance_bounds
 from sparsevae.training.starts import initial_outputs_
 
-__all__ = ["choose", "null_module", "parsimonious", "reasons"]
+__all__ = ["choose", "held_out_scores", "null_module", "parsimonious", "reasons"]
 
 
 def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tuple[int, pd.DataFrame]:
@@ -34,15 +34,20 @@ def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tup
         What the table calls them.
     data : FitData
     """
+    chosen, table = held_out_scores(modules, data)
+    table.insert(0, "start", labels)
+    return chosen, table
+
+
+def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd.DataFrame]:
+    """The index that the rule chooses, and per module what it rests on."""
     rows = data.validation if data.validation is not None else data.training
-    n_samples = data.everything.n_rows
     bounds = torch.stack([importance_bounds(module, rows) for module in modules]).double().cpu().numpy()
     n_nonzero = np.array([int(module.support().sum()) for module in modules])
-    charged = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
-    chosen, scores, errors = parsimonious(charged, n_nonzero, n_samples)
+    usable = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
+    chosen, scores, errors = parsimonious(usable, n_nonzero, data.everything.n_rows)
     table = pd.DataFrame(
         {
-            "start": labels,
             "n_active": [int(module.active().sum()) for module in modules],
             "n_nonzero": n_nonzero,
             "bound": bounds.mean(1),

@@ -24,10 +24,11 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select, stack
 from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
 from sparsevae.training.starts import dense_starts, initial_outputs_, sparse_start
 
-__all__ = ["Fitted", "candidate_counts", "fit_default", "fit_from_mask"]
+__all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
 
 _DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
 _SETTLED = 15  # epochs over which the support must not have changed
@@ -45,7 +46,9 @@ class Fitted:
 
 
 @dataclass
-class _Candidate:
+class Candidate:
+    """A module on its way, its history, and the number of factors it began with."""
+
     module: FactorModule
     log: TrainingLog
     n_factors: int
@@ -57,28 +60,36 @@ def fit_default(estimator: Any, data: FitData) -> Fitted:
     budget = Budget.of(estimator.max_epochs, data.n_steps)
     total = budget.total + (len(counts) - 1) * budget.ladder
     with progress_bar(estimator.verbose, total) as progress:
-        dense = dense_starts(
-            module_options(estimator, data),
-            data.table,
-            data.training,
-            counts,
-            n_starts(estimator, data),
-            data.feature_mean,
-            epochs=budget.dense,
-            learning_rate=_DENSE_SPEED * estimator.learning_rate,
-            generator=data.generator,
-            random_state=data.random_state,
-            progress=progress,
-        )
-        covariance = module_options(estimator, data)["covariance"]
-        candidates = []
-        for (plain, log), count in zip(dense, counts, strict=True):
-            module = sparse_start(plain, data.training, data.random_state, covariance)
-            freeze_constant_(module, data)
-            fix_covariance_(estimator, module)
-            candidates.append(_Candidate(module, log, count))
-        _climb(estimator, data, candidates, budget, progress)
+        candidates = climbed_candidates(estimator, data, counts, budget, progress)
         return _conclude(estimator, data, candidates, budget, progress)
+
+
+def climbed_candidates(
+    estimator: Any, data: FitData, counts: list[int], budget: Budget, progress: Progress | None
+) -> list[Candidate]:
+    """For each number of factors the best plain VAE, turned to sparse slopes and taken up the ladder."""
+    options = module_options(estimator, data)
+    dense = dense_starts(
+        options,
+        data.table,
+        data.training,
+        counts,
+        n_starts(estimator, data),
+        data.feature_mean,
+        epochs=budget.dense,
+        learning_rate=_DENSE_SPEED * estimator.learning_rate,
+        generator=data.generator,
+        random_state=data.random_state,
+        progress=progress,
+    )
+    candidates = []
+    for (plain, log), count in zip(dense, counts, strict=True):
+        module = sparse_start(plain, data.training, data.random_state, options["covariance"])
+        freeze_constant_(module, data)
+        fix_covariance_(estimator, module)
+        candidates.append(Candidate(module, log, count))
+    _climb(estimator, data, candidates, budget, progress)
+    return candidates
 
 
 def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
@@ -86,11 +97,11 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
     budget = Budget.of(estimator.max_epochs, data.n_steps)
     literal = estimator.recipe != "default"
     start = _masked_module(estimator, data)
-    candidates = [_Candidate(start, TrainingLog(), estimator.n_factors)]
+    candidates = [Candidate(start, TrainingLog(), estimator.n_factors)]
     named = sorted(set((estimator.anchors or {}).values()))
     if named and not literal and len(named) < estimator.n_factors:
         # Factors without known anchors must earn their place against a fit without them.
-        candidates.insert(0, _Candidate(_restricted(start, named), TrainingLog(), len(named)))
+        candidates.insert(0, Candidate(_restricted(start, named), TrainingLog(), len(named)))
     with progress_bar(estimator.verbose, len(candidates) * budget.total) as progress:
         if literal:
             log, starts, dropped = fit_literally(estimator, data, start, budget.total, progress)
@@ -148,7 +159,7 @@ def _restricted(module: FactorModule, factors: list[int]) -> FactorModule:
 
 
 def _climb(
-    estimator: Any, data: FitData, candidates: list[_Candidate], budget: Budget, progress: Any
+    estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
 ) -> None:
     """Each candidate up the ladder; small ones side by side, where the cost is Python's, not arithmetic's."""
 
@@ -177,10 +188,10 @@ def _climb(
 
 
 def _conclude(
-    estimator: Any, data: FitData, candidates: list[_Candidate], budget: Budget, progress: Any
+    estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
 ) -> Fitted:
     """Choose among the candidates and the empty mask, then take the last steps on all rows."""
-    null = _Candidate(null_module(candidates[0].module, data), candidates[0].log, 0)
+    null = Candidate(null_module(candidates[0].module, data), candidates[0].log, 0)
     everyone = [*candidates, null]
     labels = [*(str(candidate.n_factors) for candidate in candidates), "none"]
     index, starts = choose([candidate.module for candidate in everyone], labels, data)

@@ -1,0 +1,184 @@
+"""A path of fits along the spike rate: what stays when zeros get dearer or cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import clone
+from torch import Tensor
+
+from sparsevae.estimators.fitting.budget import Budget
+from sparsevae.estimators.fitting.choice import held_out_scores
+from sparsevae.estimators.fitting.constraints import count_linear_factors
+from sparsevae.estimators.fitting.procedure import candidate_counts, climbed_candidates
+from sparsevae.estimators.preparing import FitData
+from sparsevae.estimators.sparse_vae import SparseVAE
+from sparsevae.exceptions import ParameterError
+from sparsevae.modules import FactorModule
+from sparsevae.modules.surgery import select
+from sparsevae.training import Phase, train
+from sparsevae.training.progress import progress_bar
+from sparsevae.validation import check_positive
+
+__all__ = ["SparsityPath", "sparsity_path"]
+
+_STEP = 0.3  # epochs of a step relative to those of the ladder
+
+
+@dataclass(frozen=True)
+class SparsityPath:
+    """Fits along the spike rate λ0, sparsest last.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per step: ``multiple`` of the default rate, ``spike_rate`` (mean over features), ``n_nonzero``,
+        ``n_active``, held-out ``bound`` per sample, ``score`` (bound of all rows less the charge per
+        non-zero), ``standard_error`` of its distance from the best, ``chosen``.
+    masks : ndarray of shape (n_steps, n_features, n_factors)
+        Columns are the same factors at every step, those with most features at the chosen step first.
+    feature_names : ndarray of shape (n_features,)
+    chosen : int
+        The step of the rule.
+    reason : str
+        Why, in a sentence.
+    """
+
+    table: pd.DataFrame
+    masks: np.ndarray
+    feature_names: np.ndarray
+    chosen: int
+    reason: str
+
+    @property
+    def supports(self) -> np.ndarray:
+        """Non-zero patterns: boolean, of the shape of the masks."""
+        return np.asarray(self.masks != 0)
+
+    @property
+    def persistence(self) -> pd.DataFrame:
+        """Share of the steps at which each feature uses each factor that is active at the chosen step."""
+        active = np.flatnonzero(self.supports[self.chosen].any(0))
+        share = self.supports[:, :, active].mean(0)
+        return pd.DataFrame(share, index=self.feature_names, columns=[f"factor{k}" for k in active])
+
+
+def sparsity_path(
+    X: Any,
+    model: SparseVAE | None = None,
+    *,
+    multiples: Any = None,
+    n_steps: int = 13,
+    span: float = 16.0,
+) -> SparsityPath:
+    """Refit along λ0 with warm starts, up and down from where the default would stop.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+    model : SparseVAE, optional
+        Its parameters are used, not its fit; one with the default recipe. By default ``SparseVAE()``.
+    multiples : sequence of float, optional
+        Rates to visit, in multiples of the default's; by default ``n_steps`` of them, evenly spaced on a log
+        scale from ``1 / span`` to ``span``.
+    n_steps : int
+    span : float
+
+    Returns
+    -------
+    SparsityPath
+
+    Examples
+    --------
+    >>> from sparsevae import SparseVAE, sparsity_path
+    >>> from sparsevae.datasets import make_sparse_factors
+    >>> X = make_sparse_factors(300, random_state=0).X
+    >>> path = sparsity_path(X, SparseVAE(3, n_init=2, max_epochs=40, random_state=0), n_steps=5)
+    >>> len(path.table), path.masks.shape
+    (5, (5, 7, 3))
+    """
+    model = SparseVAE() if model is None else clone(model)
+    _check(model)
+    wanted = _multiples(multiples, n_steps, span)
+    data = model._prepare(X)
+    budget = Budget.of(model.max_epochs, data.n_steps)
+    counts = candidate_counts(count_linear_factors(data), model.n_factors)
+    epochs = max(1, round(_STEP * budget.ladder))
+    total = budget.dense + len(counts) * budget.ladder + len(wanted) * epochs
+    with progress_bar(model.verbose, total) as progress, torch.random.fork_rng(devices=[]):
+        candidates = climbed_candidates(model, data, counts, budget, progress)
+        modules = [candidate.module for candidate in candidates]
+        first = modules[held_out_scores(modules, data)[0]]
+        steps: dict[float, FactorModule] = {}
+        # From the default's rate outwards: each step begins where its neighbour ended.
+        for side in (wanted[wanted >= 1.0], wanted[wanted < 1.0][::-1]):
+            module = first
+            for multiple in side:
+                module = select(module, 0)
+                phase = _phase(first, float(multiple), epochs, model.learning_rate)
+                train(module, data.training, [phase], generator=data.generator, progress=progress)
+                steps[float(multiple)] = module
+    return _path(model, data, [steps[float(multiple)] for multiple in wanted], wanted)
+
+
+def _check(model: SparseVAE) -> None:
+    if model.recipe != "default" or not isinstance(model.init, str) or model.anchors or not model.hidden_sizes:
+        raise ParameterError(
+            "Expected a model with recipe='default', init='auto', hidden layers and no anchors; got "
+            f"{model!r}. The path begins at the starts that the default finds: leave these parameters out."
+        )
+
+
+def _multiples(multiples: Any, n_steps: int, span: float) -> np.ndarray:
+    if multiples is None:
+        check_positive("n_steps", n_steps, integer=True)
+        if not span > 1.0:
+            raise ParameterError(f"Expected span above 1; got {span!r}. Pass 16 for rates from 1/16 to 16.")
+        return np.geomspace(1.0 / span, span, n_steps) if n_steps > 1 else np.ones(1)
+    values = np.unique(np.asarray(multiples, dtype=float))
+    if values.size == 0 or not np.isfinite(values).all() or values.min() <= 0:
+        raise ParameterError(
+            f"Expected multiples to be positive numbers; got {multiples!r}. Pass for example [0.5, 1, 2]."
+        )
+    return values
+
+
+def _phase(first: FactorModule, multiple: float, epochs: int, rate: float) -> Phase:
+    spike = first.spike_rate * multiple
+    slab = first.slab_rate
+    slab = torch.minimum(torch.as_tensor(slab), spike) if isinstance(spike, Tensor) else min(slab, spike)
+    return Phase("path", epochs, (rate, 0.1 * rate), spike_rate=spike, slab_rate=slab)
+
+
+def _path(
+    model: SparseVAE, data: FitData, modules: list[FactorModule], multiples: np.ndarray
+) -> SparsityPath:
+    chosen, table = held_out_scores(modules, data)
+    masks = np.stack([module.mask.detach().cpu().numpy().astype(np.float64) for module in modules])
+    same = ((masks != 0) == (masks[chosen] != 0)).all((1, 2))
+    within = table["score"] >= table["score"].max() - table["standard_error"]
+    distance = np.where(same & within, np.abs(np.log(multiples)), np.inf)
+    if np.isfinite(distance).any():  # of steps that say the same, the one nearest the default
+        chosen = int(distance.argmin())
+    table["chosen"] = np.arange(len(table)) == chosen
+    table.insert(0, "multiple", multiples)
+    rates = [float(torch.as_tensor(module.spike_rate).mean()) for module in modules]
+    table.insert(1, "spike_rate", rates)
+    order = np.argsort(-(masks[chosen] != 0).sum(0), kind="stable")
+    reason = _reason(table, chosen, same)
+    return SparsityPath(table, masks[:, :, order], model._feature_names(), chosen, reason)
+
+
+def _reason(table: pd.DataFrame, chosen: int, same: np.ndarray) -> str:
+    row, best = table.iloc[chosen], table.iloc[int(table["score"].argmax())]
+    alike = table["multiple"][same]
+    return (
+        f"{int(row.n_nonzero)} non-zeros on {int(row.n_active)} factors, at {row.multiple:.3g} times the default "
+        f"rate: no sparser step is within one standard error of the best held-out score ({best.score:.6g} nats, "
+        f"{int(best.n_nonzero)} non-zeros). The same support is found at {int(same.sum())} of {len(same)} "
+        f"rates, {alike.min():.3g} to {alike.max():.3g} times the default."
+    )
