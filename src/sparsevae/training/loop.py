@@ -5,12 +5,13 @@ It knows the module contract (`loss`, `closed_form_update`, rates, replicates), 
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,8 @@ __all__ = ["TrainingLog", "held_out_bound", "importance_bounds", "step_threads",
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[dict[str, Any]], None]
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 _WORTH_THREADS = 1 << 26  # multiplications per step and layer from which kernels gain by more than one thread
 _TOLERANCE = 1e-3  # nats per sample; a smaller gain in the held-out bound does not reset the patience
@@ -60,6 +63,31 @@ class TrainingLog:
         return TrainingLog(numbered, other.stopped_early)
 
 
+def step_threads(module: Any, batches: Batches) -> AbstractContextManager[None]:
+    """Context of steps through a module, in training and in scoring: which threads their kernels use.
+
+    A masked decoder has threads of its own, each with single-threaded kernels, and the kernels around it must
+    not take its cores. Small steps run on one thread: handing them to a second one costs more than it saves.
+    """
+    work = batches.n_rows / batches.n_batches * sum(p.numel() for p in module.parameters())
+    masked = module.config["learned_mask"] and module.decoder.first is not None
+    return single_threaded_kernels() if masked or work < _WORTH_THREADS else nullcontext()
+
+
+def _on_step_threads(
+    function: Callable[Concatenate[Any, Batches, Options], Result],
+) -> Callable[Concatenate[Any, Batches, Options], Result]:
+    """Run a function of a module and batches of rows on the threads that suit the two."""
+
+    @functools.wraps(function)
+    def run(module: Any, batches: Batches, /, *others: Options.args, **options: Options.kwargs) -> Result:
+        with step_threads(module, batches):
+            return function(module, batches, *others, **options)
+
+    return run
+
+
+@_on_step_threads
 def train(
     module: Any,
     batches: Batches,
@@ -98,47 +126,36 @@ def train(
     """
     log = TrainingLog() if log is None else log
     optimizer = ProximalAdam(module, batches.n_rows)
-    with step_threads(module, batches):
-        for phase in phases:
-            module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
-            best = _Best(module, phase.patience) if phase.patience and validation is not None else None
-            for epoch in range(phase.epochs):
-                # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not
-                # look at them.
-                module.zero_gradients = phase.name == "lasso" or epoch == 0 or bool(module.replicates)
-                optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
-                kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
-                rate = phase.rate_at(epoch)
-                terms = _epoch(module, batches, optimizer, phase, rate, kl_weight, generator)
-                _check_finite(terms, phase, len(log.epochs) + 1)
-                record = _record(module, terms, phase, len(log.epochs) + 1, rate)
-                if best is not None and validation is not None:
-                    bound = held_out_bound(module, validation)
-                    record["validation"] = bound.cpu().numpy()
-                    best.see(bound)
-                log.epochs.append(record)
-                if progress is not None:
-                    progress(record)
-                if best is not None and best.exhausted:
-                    log.stopped_early = True
-                    break
-            if best is not None:
-                best.restore()
+    for phase in phases:
+        module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
+        best = _Best(module, phase.patience) if phase.patience and validation is not None else None
+        for epoch in range(phase.epochs):
+            # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at
+            # them.
+            module.zero_gradients = phase.name == "lasso" or epoch == 0 or bool(module.replicates)
+            optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
+            kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
+            rate = phase.rate_at(epoch)
+            terms = _epoch(module, batches, optimizer, phase, rate, kl_weight, generator)
+            _check_finite(terms, phase, len(log.epochs) + 1)
+            record = _record(module, terms, phase, len(log.epochs) + 1, rate)
+            if best is not None and validation is not None:
+                bound = held_out_bound(module, validation)
+                record["validation"] = bound.cpu().numpy()
+                best.see(bound)
+            log.epochs.append(record)
+            if progress is not None:
+                progress(record)
+            if best is not None and best.exhausted:
+                log.stopped_early = True
+                break
+        if best is not None:
+            best.restore()
     module.zero_gradients = True
     return log
 
 
-def step_threads(module: Any, batches: Batches) -> AbstractContextManager[None]:
-    """Context of training steps: which threads their kernels use.
-
-    A masked decoder has threads of its own, each with single-threaded kernels, and the kernels around it must
-    not take its cores. Small steps run on one thread: handing them to a second one costs more than it saves.
-    """
-    work = batches.n_rows / batches.n_batches * sum(p.numel() for p in module.parameters())
-    masked = module.config["learned_mask"] and module.decoder.first is not None
-    return single_threaded_kernels() if masked or work < _WORTH_THREADS else nullcontext()
-
-
+@_on_step_threads
 @torch.no_grad()
 def held_out_bound(module: Any, rows: Batches) -> Tensor:
     """Mean ELBO per row at fixed draws of the factors: shape of the replicates."""
@@ -157,6 +174,7 @@ def held_out_bound(module: Any, rows: Batches) -> Tensor:
     return torch.as_tensor(total)
 
 
+@_on_step_threads
 @torch.no_grad()
 def importance_bounds(module: Any, rows: Batches) -> Tensor:
     """Importance-weighted bound on log p(x) of each row, with fixed draws: shape (..., n_rows)."""
