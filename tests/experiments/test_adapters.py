@@ -75,3 +75,31 @@ def test_bad_parameters_are_refused(counts):
         PCAAdapter(0).fit(counts)
     with pytest.raises(ParameterError, match="penalty"):
         EASE(penalty=-1.0).fit(counts)
+
+
+@pytest.mark.parametrize("adapter, model", [(PCAAdapter, PCA), (FactorAnalysisAdapter, FactorAnalysis)])
+def test_standardised_features_are_fitted_in_units_of_their_own_and_scored_in_the_tables(
+    adapter, model, real
+):
+    stretched = real * [1.0, 10.0, 0.1, 3.0, 1.0]
+    scale = stretched.std(0)
+    fitted = adapter(2, standardise=True).fit(stretched)
+    by_hand = model(2).fit(stretched / scale)
+    np.testing.assert_allclose(
+        fitted.log_evidence(stretched),
+        by_hand.score_samples(stretched / scale) - np.log(scale).sum(),
+        rtol=1e-5,
+    )
+    plain = adapter(2, standardise=True).fit(real)
+    np.testing.assert_allclose(np.abs(plain.transform(real)), np.abs(fitted.transform(stretched)), rtol=1e-4)
+    np.testing.assert_allclose(
+        fitted._reconstruct(stretched) / plain._reconstruct(real),
+        np.broadcast_to(scale / real.std(0), real.shape),
+        rtol=1e-4,
+    )
+
+
+def test_a_constant_feature_does_no_harm_to_standardised_ones(real):
+    with_constant = np.column_stack([real, np.full(len(real), 3.0)])
+    fitted = PCAAdapter(2, standardise=True).fit(with_constant)
+    np.testing.assert_allclose(fitted._reconstruct(with_constant)[:, -1], 3.0)

@@ -72,7 +72,8 @@ class Fit:
         estimator = self.estimator
         if isinstance(estimator, FactorEstimator):
             return estimator.inverse_transform(estimator.transform(X))
-        return np.maximum(estimator._reconstruct(estimator._check_table(X, reset=False)), 0.0)
+        mean = estimator._reconstruct(estimator._check_table(X, reset=False))
+        return mean if estimator.likelihood == "gaussian" else np.maximum(mean, 0.0)
 
     @cached_property
     def rebuilt_from_draw(self) -> np.ndarray:

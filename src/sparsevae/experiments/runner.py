@@ -26,6 +26,8 @@ __all__ = ["Outcome", "Progress", "choose_runs", "execute", "run_spec"]
 
 logger = logging.getLogger(__name__)
 
+_ANY_PORT = {"dashboard_address": ":0"}  # the usual one may be taken by another cluster
+
 Rows = list[dict[str, Any]]
 Progress = Callable[[str], None]
 
@@ -167,10 +169,10 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
         reason = f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - started
         return run, [
-            {**common, "metric": FAILED, "value": None, "note": reason, "seconds": round(seconds, 2)}
+            {**common, "metric": FAILED, "value": None, "note": reason, "seconds": round(seconds, 3)}
         ]
     return run, [
-        {**common, "metric": metric, "value": value, "note": note, "seconds": round(seconds, 2)}
+        {**common, "metric": metric, "value": value, "note": note, "seconds": round(seconds, 3)}
         for metric, value in values.items()
     ]
 
@@ -236,7 +238,7 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
             raise ParameterError(
                 "Expected dask and distributed for backend 'dask'; got neither. Install sparsevae[dask]."
             ) from error
-        here = {"n_workers": jobs, "threads_per_worker": 1} if scheduler is None else {}
+        here = {} if scheduler is not None else {"n_workers": jobs, "threads_per_worker": 1, **_ANY_PORT}
         with Client(scheduler, **here), parallel_config(backend="dask"):
             yield
     else:

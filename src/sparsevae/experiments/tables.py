@@ -113,7 +113,7 @@ def _head(spec: Spec, scale: str, rows: pd.DataFrame) -> str:
 
 
 def _tables(spec: Spec, summary: pd.DataFrame) -> Iterator[str]:
-    numbers = [metric for metric in spec.metrics if metric not in _LISTS]
+    numbers = [metric for metric in spec.metrics if (summary["metric"] == metric).any()]
     names = [data_set.name for data_set in spec.data_sets if (summary["data_set"] == data_set.name).any()]
     if len(names) == 1:
         yield _table(spec, summary, [(metric, names[0], MEASURES[metric].title) for metric in numbers])

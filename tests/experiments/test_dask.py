@@ -1,0 +1,65 @@
+"""The same runs on a real Dask cluster with processes of its own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sparsevae.experiments.results import Results, read_value
+from sparsevae.experiments.runner import run_spec
+
+from .helpers import make_spec
+
+distributed = pytest.importorskip("distributed")
+
+# The cluster's own housekeeping: sockets and event loops that close late.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def numbers(results):
+    return {
+        (row["method"], row["data_set"], row["metric"]): read_value(row["value"])
+        for row in results.rows()
+        if row["value"]
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as started:
+        yield started
+
+
+def test_a_cluster_finds_what_this_process_finds(cluster, tmp_path):
+    here, there = Results(tmp_path / "here"), Results(tmp_path / "there")
+    run_spec(make_spec(), "paper", here)
+    told = []
+    outcome = run_spec(
+        make_spec(), "paper", there, backend="dask", scheduler=cluster.scheduler_address, progress=told.append
+    )
+    assert (outcome.n_done, len(told)) == (6, 6)
+    assert numbers(there) == pytest.approx(numbers(here))
+
+
+def test_the_work_is_done_by_the_workers(cluster, tmp_path):
+    """Each worker has run tasks, and none of them is this process."""
+    run_spec(make_spec(), "paper", Results(tmp_path), backend="dask", scheduler=cluster.scheduler_address)
+    with distributed.Client(cluster) as client:
+        processes = client.run(os.getpid)
+        done = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.workers))
+    assert os.getpid() not in processes.values()
+    assert len(set(processes.values())) == done == 2
+
+
+def test_failures_on_a_worker_come_back_as_rows(cluster, tmp_path):
+    spec = make_spec(methods=[{"name": "NMF", "estimator": "NMF"}], claims=[])
+    outcome = run_spec(spec, "paper", Results(tmp_path), backend="dask", scheduler=cluster.scheduler_address)
+    assert len(outcome.failures) == 3
+
+
+def test_without_a_scheduler_processes_are_started_here(tmp_path):
+    outcome = run_spec(make_spec(), "paper", Results(tmp_path), backend="dask", jobs=1)
+    assert outcome.n_done == 6

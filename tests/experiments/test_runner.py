@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import joblib
+import pytest
+
+from sparsevae.exceptions import ParameterError
+from sparsevae.experiments.data import Source
+from sparsevae.experiments.results import FAILED, Results, read_value
+from sparsevae.experiments.runner import choose_runs, execute, run_spec
+
+from .helpers import make_run, make_spec
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results(tmp_path)
+
+
+def test_a_run_gives_a_row_per_metric_with_where_it_comes_from():
+    run, rows = execute(make_run(), Source())
+    assert [row["metric"] for row in rows] == ["mse", "dci"]
+    for row in rows:
+        assert row["settings"] == run.settings
+        assert row["value"] > 0
+        assert row["seconds"] > 0
+        assert "torch" in row["versions"]
+    assert execute(make_run(), Source())[1][0]["value"] == rows[0]["value"]
+
+
+@pytest.mark.parametrize(
+    "changes, source, reason",
+    [
+        ({"parameters": {"n_factors": 0}}, Source(), "ParameterError: Expected n_factors"),
+        ({"estimator": "NMF"}, Source(), "Negative values in data passed to NMF"),
+        ({"source": "peerread"}, "Expected PeerRead in a folder", "Expected PeerRead in a folder"),
+        ({"metrics": ("accuracy",)}, Source(), "Error"),
+    ],
+)
+def test_what_goes_wrong_becomes_a_row_with_the_reason(changes, source, reason):
+    _, rows = execute(make_run(**changes), source)
+    assert [row["metric"] for row in rows] == [FAILED]
+    assert reason in rows[0]["note"]
+
+
+def test_a_fit_that_has_not_settled_says_so():
+    parameters = {"n_factors": 3, "max_epochs": 3, "n_init": 1, "hidden_sizes": [8, 8]}
+    _, rows = execute(make_run(estimator="SparseVAE", parameters=parameters, metrics=("mse",)), Source())
+    assert "still changing" in rows[0]["note"]
+
+
+def test_every_run_leaves_its_rows_and_none_is_done_twice(results):
+    told = []
+    outcome = run_spec(make_spec(), "paper", results, progress=told.append)
+    assert (outcome.n_runs, outcome.n_found, outcome.n_done, outcome.failures) == (6, 0, 6, {})
+    assert len(results.finished()) == 6
+    assert len(results.rows()) == 18
+    before = results.path.read_bytes()
+    again = run_spec(make_spec(), "paper", results, progress=told.append)
+    assert (again.n_found, again.n_done) == (6, 0)
+    assert results.path.read_bytes() == before
+    assert told[0].startswith("[1/6] PCA, 0.0, seed 0, split 0: ")
+    assert "left" in told[0]
+    assert "left" not in told[-1]
+
+
+def test_other_settings_are_run_again(results):
+    run_spec(make_spec(), "paper", results)
+    outcome = run_spec(make_spec(settings={"n_factors": 3}), "paper", results)
+    assert (outcome.n_found, outcome.n_done) == (0, 6)
+    assert len(results.finished()) == 6
+
+
+def test_a_failed_run_does_not_stop_the_rest_and_is_tried_again(results):
+    broken = {"name": "NMF", "estimator": "NMF"}
+    spec = make_spec(methods=[broken, {"name": "PCA", "estimator": "PCA"}], claims=[])
+    for _ in range(2):
+        outcome = run_spec(spec, "paper", results)
+        assert len(outcome.failures) == 3
+        assert "Negative values" in outcome.failures["NMF, 0.0, seed 0, split 0"]
+        assert len(results.finished()) == 3
+        assert len(results.rows()) == 3 + 3 * 3
+
+
+def test_data_that_cannot_be_had_are_a_reason_not_an_end(results, tmp_path):
+    data_sets = [{"name": "0.0", "source": "synthetic"}, {"name": "0.4", "source": "zeisel"}]
+    methods = [{"name": "PCA", "estimator": "PCA"}]
+    spec = make_spec(data_sets=data_sets, methods=methods, claims=[])
+    outcome = run_spec(spec, "paper", results, data=tmp_path)
+    assert outcome.n_done == 1
+    assert "Zeisel" in outcome.failures["PCA, 0.4, seed 0, split 0"]
+
+
+def test_some_runs_can_be_chosen_and_done_again(results):
+    spec = make_spec()
+    outcome = run_spec(spec, "paper", results, only={"method": ["PCA"], "data_set": ["0.0", "0.8"]})
+    assert (outcome.n_runs, outcome.n_done) == (2, 2)
+    run_spec(spec, "paper", results)
+    outcome = run_spec(spec, "paper", results, only={"data_set": ["0.4"]}, redo=True)
+    assert (outcome.n_found, outcome.n_done) == (0, 2)
+    assert len(results.rows()) == 18
+
+
+def test_a_choice_of_what_there_is_not_is_refused():
+    runs = make_spec().runs("paper")
+    with pytest.raises(ParameterError, match="a field among method, reading"):
+        choose_runs(runs, {"colour": ["red"]})
+    with pytest.raises(ParameterError, match=r"among 0\.0, 0\.4, 0\.8; got 0\.5"):
+        choose_runs(runs, {"data_set": ["0.5"]})
+
+
+def test_several_processes_find_what_one_finds(results, tmp_path):
+    run_spec(make_spec(), "paper", results)
+    several = Results(tmp_path / "several")
+    outcome = run_spec(make_spec(), "paper", several, jobs=2)
+    assert outcome.n_done == 6
+    assert _values(several) == pytest.approx(_values(results))
+
+
+def test_a_backend_around_the_call_is_used(results):
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert run_spec(make_spec(), "paper", results, jobs=None).n_done == 6
+
+
+def test_a_scheduler_needs_its_backend(results):
+    with pytest.raises(ParameterError, match="backend 'dask' with a scheduler"):
+        run_spec(make_spec(), "paper", results, scheduler="tcp://nowhere:1")
+
+
+def test_runs_that_another_process_has_finished_meanwhile_are_left_out(results):
+    """The second of two calls looks again before each run."""
+    seen = []
+
+    def meanwhile(sentence):
+        seen.append(sentence)
+        if len(seen) == 1:
+            run_spec(make_spec(), "paper", results)
+
+    outcome = run_spec(make_spec(), "paper", results, progress=meanwhile)
+    assert outcome.n_done == len(seen) == 1
+    assert len(results.rows()) == 18
+
+
+def _values(results):
+    return {
+        (row["method"], row["data_set"], row["metric"]): read_value(row["value"])
+        for row in results.rows()
+        if row["value"]
+    }

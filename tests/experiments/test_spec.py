@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sparsevae.exceptions import ParameterError
+from sparsevae.experiments.compare import METHODS
+from sparsevae.experiments.spec import READINGS, SCALES, load_spec, load_specs, parse_spec
+
+SPECS = load_specs()
+every_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
+
+
+def content(**changes):
+    """A small description of a result."""
+    plain = {
+        "title": "A result",
+        "label": "tb:result",
+        "alias": "table-9",
+        "metrics": ["mse"],
+        "data_sets": [{"name": "A", "source": "synthetic", "parameters": {"n_samples": 40}}],
+        "methods": [{"name": "Sparse VAE", "estimator": "SparseVAE"}, {"name": "PCA", "estimator": "PCA"}],
+        "settings": {"n_factors": 2},
+        "readings": {"paper": {"max_epochs": 3, "data": {"noise_variance": 0.25}}},
+    }
+    return {**plain, **changes}
+
+
+def test_every_result_of_the_paper_has_a_name():
+    wanted = {"example", "synthetic", "movielens", "peerread", "shift", "topics", "zeisel"}
+    assert set(SPECS) == {*wanted, "ablation", "nmf-topics"}
+    aliases = [spec.alias for spec in SPECS.values()]
+    assert aliases[:7] == ["figure-2", "figure-3", "table-1a", "table-1b", "table-2", "table-3", "table-4"]
+
+
+@every_spec
+def test_a_result_is_found_by_its_name_and_by_its_number(spec):
+    assert load_spec(spec.name) == load_spec(spec.alias) == spec
+
+
+@every_spec
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_can_be_made_and_is_named_once(spec, scale):
+    runs = spec.runs(scale)
+    assert len({run.key for run in runs}) == len(runs) > 0
+    for run in runs:
+        METHODS[run.estimator](**run.parameters, random_state=run.seed)
+        json.dumps([dict(run.parameters), dict(run.source_parameters), dict(run.data_parameters)])
+
+
+@every_spec
+def test_methods_with_recipes_are_read_in_all_ways_that_the_table_needs(spec):
+    sparse = next((method for method in spec.methods if method.estimator == "SparseVAE"), None)
+    if sparse is not None:
+        assert sparse.readings == READINGS
+    for run in spec.runs("paper"):
+        assert run.parameters.get("recipe", run.reading) == run.reading
+
+
+def test_the_paper_scale_has_the_sizes_of_the_paper():
+    counts = {
+        name: len({(run.data_set, run.seed, run.split) for run in SPECS[name].runs("paper")})
+        for name in SPECS
+    }
+    assert counts == {
+        "example": 1,
+        "synthetic": 125,
+        "movielens": 5,
+        "peerread": 5,
+        "shift": 15,
+        "topics": 2,
+        "zeisel": 5,
+        "ablation": 125,
+        "nmf-topics": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "name, factors, width, rate, epochs, batch, spike, slab",
+    [
+        ("synthetic", 5, 50, 0.01, 200, 100, 10.0, 1.0),
+        ("movielens", 30, 300, 0.0001, 100, 100, 10.0, 1.0),
+        ("peerread", 20, 100, 0.01, 40, 128, 5.0, 0.001),
+        ("shift", 20, 50, 0.01, 50, 128, 5.0, 0.01),
+        ("zeisel", 15, 100, 0.01, 100, 512, 10.0, 1.0),
+    ],
+)
+def test_literal_readings_have_the_settings_of_the_paper(
+    name, factors, width, rate, epochs, batch, spike, slab
+):
+    for run in SPECS[name].runs("paper"):
+        if run.method == "Sparse VAE" and run.reading != "default":
+            assert run.parameters["n_factors"] == factors
+            assert run.parameters["hidden_sizes"] == [width, width]
+            assert run.parameters["learning_rate"] == rate
+            assert run.parameters["max_epochs"] == epochs
+            assert run.parameters["batch_size"] == batch
+            assert (run.parameters["spike_rate"], run.parameters["slab_rate"]) == (spike, slab)
+
+
+def test_the_default_reading_has_no_setting_of_the_paper_but_the_number_of_factors():
+    for run in SPECS["peerread"].runs("paper"):
+        if run.method == "Sparse VAE" and run.reading == "default":
+            assert set(run.parameters) == {"n_factors", "likelihood", "n_init", "recipe"}
+
+
+def test_published_numbers_are_those_of_the_paper():
+    table = {method.name: method.in_paper for method in SPECS["movielens"].methods}
+    assert table["Sparse VAE"]["nll"]["MovieLens"] == [170.9, 2.1]
+    assert table["NMF"]["ndcg_10"]["MovieLens"] == [0.85, 0.004]
+    shift = {method.name: method.in_paper for method in SPECS["shift"].methods}
+    assert shift["OI-VAE"]["nll"] == {"high": [65.7, 0.3], "medium": [64.4, 0.3], "low": [64.6, 0.2]}
+
+
+def test_runs_go_through_one_split_before_the_next():
+    splits = [run.split for run in SPECS["peerread"].runs("paper")]
+    assert splits == sorted(splits)
+
+
+def test_a_reading_may_change_the_data():
+    spec = parse_spec("a", content())
+    runs = {run.reading: run for run in spec.runs("paper")}
+    assert runs["default"].data_parameters == {"n_samples": 40}
+    assert runs["paper"].data_parameters == {"n_samples": 40, "noise_variance": 0.25}
+    assert spec.world("default") == spec.world("any") != spec.world("paper")
+
+
+def test_settings_of_a_data_set_come_between_those_of_the_result_and_those_of_the_method():
+    data_set = {
+        "name": "A",
+        "source": "synthetic",
+        "settings": {"n_factors": 7},
+        "published": {"max_epochs": 5},
+    }
+    methods = [{"name": "V", "estimator": "VAE", "published": {"batch_size": 9}}]
+    spec = parse_spec("a", content(data_sets=[data_set], methods=methods))
+    runs = {run.reading: run.parameters for run in spec.runs("paper")}
+    assert runs["default"] == {"n_factors": 7, "recipe": "default"}
+    assert runs["paper"] == {"n_factors": 7, "max_epochs": 5, "batch_size": 9, "recipe": "paper"}
+
+
+def test_settings_have_a_fingerprint_that_moves_with_them():
+    first = parse_spec("a", content()).runs("paper")
+    again = parse_spec("a", content(title="Another title")).runs("paper")
+    other = parse_spec("a", content(settings={"n_factors": 3})).runs("paper")
+    assert [run.settings for run in first] == [run.settings for run in again]
+    assert not {run.settings for run in first} & {run.settings for run in other}
+
+
+@pytest.mark.parametrize(
+    "changes, word",
+    [
+        ({"metrics": ["beauty"]}, "beauty"),
+        ({"methods": [{"name": "A", "estimator": "Oracle"}]}, "Oracle"),
+        ({"methods": [{"name": "A", "estimator": "VAE", "parameters": {"gamma": 1}}]}, "gamma"),
+        ({"methods": [{"name": "A", "estimator": "VAE", "readings": ["mine"]}]}, "mine"),
+        ({"methods": [{"name": "A", "estimator": "VAE", "in_paper": {"mse": {"B": [1, 2]}}}]}, "numbers"),
+        ({"scales": {"smoke": {"data_sets": ["B"]}}}, "smoke"),
+    ],
+)
+def test_a_description_that_names_what_there_is_not_is_refused(changes, word):
+    with pytest.raises(ParameterError, match=word):
+        parse_spec("a", content(**changes))
+
+
+def test_unknown_names_are_refused_with_those_there_are():
+    with pytest.raises(ParameterError, match="one of example, synthetic, movielens"):
+        load_spec("table-9")
+    with pytest.raises(ParameterError, match="one of smoke, quick, paper"):
+        SPECS["zeisel"].runs("huge")

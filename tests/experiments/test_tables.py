@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsevae.experiments.results import FAILED, Results
+from sparsevae.experiments.runner import run_spec
+from sparsevae.experiments.tables import current_rows, render, summarise
+
+from .helpers import make_spec
+
+VALUES = {("PCA", "0.0"): [1.0, 3.0], ("PCA", "0.4"): [5.0, 5.0], ("Factor analysis", "0.0"): [2.5, 3.5]}
+
+
+def fill(results, spec, values=VALUES, metric="mse", **more):
+    """Rows with numbers of our own."""
+    for run in spec.runs("paper"):
+        for own in values.get((run.method, run.data_set), [])[run.seed : run.seed + 1]:
+            row = dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True))
+            row |= {"metric": metric, "value": own, "settings": run.settings, "seconds": 1.0, **more}
+            results.add([row])
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results(tmp_path)
+
+
+def page(spec, results, about=None, figures=()):
+    return render(spec, "paper", current_rows(spec, "paper", results), about or {}, figures)
+
+
+def line(text, *beginning):
+    (found,) = [row for row in text.splitlines() if row.startswith("| " + " | ".join(beginning) + " |")]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_mean_and_deviation_are_over_runs_and_the_deviation_divides_by_their_number(results):
+    spec = make_spec(n_seeds=2)
+    fill(results, spec)
+    table = summarise(current_rows(spec, "paper", results)).set_index(["method", "data_set"])
+    assert table.loc[("PCA", "0.0"), "mean"] == 2.0
+    assert table.loc[("PCA", "0.0"), "sd"] == 1.0
+    assert table.loc[("PCA", "0.0"), "n_runs"] == 2
+
+
+def test_a_single_run_has_no_deviation(results):
+    spec = make_spec()
+    fill(results, spec)
+    assert summarise(current_rows(spec, "paper", results))["sd"].isna().all()
+    assert line(page(spec, results), "PCA", "any")[3] == "**1.000**"
+
+
+def test_the_papers_number_stands_beside_ours(results):
+    spec = make_spec(n_seeds=2)
+    fill(results, spec)
+    text = page(spec, results)
+    assert "| method | reading | runs | 0.0 | 0.0, paper | 0.4 |" in text
+    assert line(text, "PCA", "any") == [
+        "PCA",
+        "any",
+        "2",
+        "**2.000 (1.000)**",
+        "7.25 (0.5)",
+        "**5.000 (0.000)**",
+    ]
+    assert line(text, "Factor analysis", "any")[3:] == ["3.000 (0.500)", "", "–"]
+
+
+def test_the_papers_number_stands_only_beside_the_readings_that_it_compares_with(results):
+    spec = make_spec(n_seeds=2, comparable=["authors"])
+    fill(results, spec)
+    assert "7.25" not in page(spec, results)
+
+
+def test_claims_are_checked_against_the_best_other_run_by_run(results):
+    spec = make_spec(n_seeds=2)
+    fill(results, spec)
+    text = page(spec, results)
+    assert "**PCA is best.**" in text
+    assert line(text, "0.0", "reading any") == [
+        *("0.0", "reading any", "yes", "2.000", "3.000 (Factor analysis)", "-1.0000 (0.5000)")
+    ]
+    worse = make_spec(
+        n_seeds=2,
+        claims=[{"text": "It is FA.", "metric": "mse", "method": "Factor analysis", "reading": "any"}],
+    )
+    assert line(page(worse, results), "0.0", "reading any")[2] == "**no**"
+
+
+def test_a_claim_without_rows_says_so(results):
+    spec = make_spec(n_seeds=2)
+    fill(results, spec, {("Factor analysis", "0.0"): [1.0, 2.0]})
+    assert "**PCA is best.** Not measured yet." in page(spec, results)
+
+
+def test_methods_are_compared_on_the_same_data_only(results):
+    methods = [{"name": "PCA", "estimator": "PCA", "readings": ["default", "authors"]}]
+    readings = {"authors": {"data": {"noise_variance": 0.25}}}
+    claims = [{"text": "Good.", "metric": "mse", "method": "PCA"}]
+    spec = make_spec(methods=methods, readings=readings, claims=claims)
+    for run in spec.runs("paper"):
+        if run.data_set == "0.0":
+            row = dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True))
+            value = {"default": 2.0, "authors": 1.0}[run.reading]
+            results.add([{**row, "metric": "mse", "value": value, "settings": run.settings, "seconds": 1.0}])
+    text = page(spec, results)
+    assert line(text, "PCA", "default")[3] == "**2.000**"
+    assert line(text, "PCA", "authors")[3] == "**1.000**"
+    assert "Not measured yet" in text  # nothing else was on its data
+
+
+def test_rows_of_other_settings_are_left_out(results):
+    fill(results, make_spec(settings={"n_factors": 3}))
+    assert current_rows(make_spec(), "paper", results).empty
+
+
+def test_failures_are_listed_with_their_reasons(results):
+    spec = make_spec()
+    fill(results, spec)
+    fill(results, spec, {("PCA", "0.8"): [None]}, FAILED, note="ValueError: out of luck")
+    text = page(spec, results)
+    assert "## Runs that failed" in text
+    assert "- PCA (any), 0.8, seed 0, split 0: ValueError: out of luck" in text
+    assert "3 of 6 runs" in text
+
+
+def test_the_page_says_how_it_was_made(results, tmp_path):
+    spec = make_spec(notes=["A note."])
+    run_spec(spec, "paper", results)
+    text = page(spec, results, {"sources": {"zeisel": "3005 cells."}}, [tmp_path / "linear.png"])
+    for part in (
+        "`sparsevae reproduce linear --scale paper --out RESULTS`",
+        "- A note.",
+        "- Data: 3005 cells.",
+        "torch",
+        "![Linear methods](linear.png)",
+        "is no measure of speed",
+    ):
+        assert part in text
+    assert "scale shows that everything works" in render(
+        spec, "smoke", current_rows(spec, "paper", results), {}, []
+    )
+
+
+def test_one_data_set_gets_one_table_with_a_column_per_metric(results):
+    spec = make_spec(data_sets=[{"name": "0.0", "source": "synthetic", "parameters": {"n_samples": 60}}])
+    run_spec(spec, "paper", results)
+    assert "| method | reading | runs | MSE | MSE, paper | DCI | F-score of the support |" in page(
+        spec, results
+    )
+
+
+def test_topics_are_shown_beside_those_of_the_paper(results):
+    methods = [{"name": "NMF", "estimator": "NMF"}]
+    data_sets = [{"name": "Words", "source": "peerread"}]
+    spec = make_spec(
+        methods=methods,
+        data_sets=data_sets,
+        claims=[],
+        figure="",
+        metrics=["topics", "mse"],
+        examples={"Words": ["agent; policy"]},
+        figure_metrics=[],
+    )
+    (run,) = spec.runs("paper")
+    row = dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True))
+    common = {**row, "settings": run.settings, "seconds": 1.0}
+    topics = [["a", "b|c", "d", "e", "f", "g"], []]
+    results.add([{**common, "metric": "topics", "value": topics}, {**common, "metric": "mse", "value": 1.0}])
+    text = page(spec, results)
+    assert "- agent; policy" in text
+    assert "### Words: NMF" in text
+    assert "| 1 | a; b\\|c; d; e; f |" in text
+    assert "| 2 |" not in text
+
+
+def test_no_rows_make_no_summary():
+    empty = pd.DataFrame(columns=["method", "reading", "data_set", "metric", "value"])
+    assert summarise(empty).empty
+    assert np.isnan(summarise(empty)["mean"].sum()) or summarise(empty)["mean"].sum() == 0
