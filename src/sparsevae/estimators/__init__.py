@@ -2,8 +2,9 @@
 
 from sparsevae.estimators.nmf import NMF
 from sparsevae.estimators.oi_vae import OIVAE
+from sparsevae.estimators.path import SparsityPath, sparsity_path
 from sparsevae.estimators.sparse_vae import SparseVAE
 from sparsevae.estimators.vae import VAE
 from sparsevae.estimators.vsc import VSC
 
-__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE"]
+__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "SparsityPath", "sparsity_path"]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import clone
-from torch import Tensor
 
 from sparsevae.estimators.fitting.budget import Budget
 from sparsevae.estimators.fitting.choice import held_out_scores
@@ -22,11 +21,12 @@ from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select
 from sparsevae.training import Phase, train
 from sparsevae.training.progress import progress_bar
+from sparsevae.training.schedule import ladder
 from sparsevae.validation import check_positive
 
 __all__ = ["SparsityPath", "sparsity_path"]
 
-_STEP = 0.3  # epochs of a step relative to those of the ladder
+_STEP = 0.5  # epochs of a step relative to those of the ladder
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,19 @@ def sparsity_path(
             module = first
             for multiple in side:
                 module = select(module, 0)
-                phase = _phase(first, float(multiple), epochs, model.learning_rate)
-                train(module, data.training, [phase], generator=data.generator, progress=progress)
+                phases = _phases(first, float(multiple), epochs, model.learning_rate)
+                train(module, data.training, phases, generator=data.generator, progress=progress)
                 steps[float(multiple)] = module
     return _path(model, data, [steps[float(multiple)] for multiple in wanted], wanted)
 
 
 def _check(model: SparseVAE) -> None:
-    if model.recipe != "default" or not isinstance(model.init, str) or model.anchors or not model.hidden_sizes:
+    if (
+        model.recipe != "default"
+        or not isinstance(model.init, str)
+        or model.anchors
+        or not model.hidden_sizes
+    ):
         raise ParameterError(
             "Expected a model with recipe='default', init='auto', hidden layers and no anchors; got "
             f"{model!r}. The path begins at the starts that the default finds: leave these parameters out."
@@ -147,11 +152,11 @@ def _multiples(multiples: Any, n_steps: int, span: float) -> np.ndarray:
     return values
 
 
-def _phase(first: FactorModule, multiple: float, epochs: int, rate: float) -> Phase:
-    spike = first.spike_rate * multiple
-    slab = first.slab_rate
-    slab = torch.minimum(torch.as_tensor(slab), spike) if isinstance(spike, Tensor) else min(slab, spike)
-    return Phase("path", epochs, (rate, 0.1 * rate), spike_rate=spike, slab_rate=slab)
+def _phases(first: FactorModule, multiple: float, epochs: int, learning_rate: float) -> list[Phase]:
+    """A short ladder of its own for each step: entries in the slab do not feel the spike, a lasso they do."""
+    spike = torch.as_tensor(first.spike_rate) * multiple
+    slab = torch.minimum(torch.as_tensor(first.slab_rate), spike)
+    return ladder(epochs, learning_rate, spike_rate=spike, slab_rate=slab, n_rungs=3)
 
 
 def _path(
@@ -177,8 +182,8 @@ def _reason(table: pd.DataFrame, chosen: int, same: np.ndarray) -> str:
     row, best = table.iloc[chosen], table.iloc[int(table["score"].argmax())]
     alike = table["multiple"][same]
     return (
-        f"{int(row.n_nonzero)} non-zeros on {int(row.n_active)} factors, at {row.multiple:.3g} times the default "
-        f"rate: no sparser step is within one standard error of the best held-out score ({best.score:.6g} nats, "
-        f"{int(best.n_nonzero)} non-zeros). The same support is found at {int(same.sum())} of {len(same)} "
-        f"rates, {alike.min():.3g} to {alike.max():.3g} times the default."
+        f"{int(row.n_nonzero)} non-zeros on {int(row.n_active)} factors, at {row.multiple:.3g} times the "
+        "default rate: no sparser step is within one standard error of the best held-out score "
+        f"({best.score:.6g} nats, {int(best.n_nonzero)} non-zeros). The same support is found at "
+        f"{int(same.sum())} of {len(same)} rates, {alike.min():.3g} to {alike.max():.3g} times the default."
     )

@@ -102,5 +102,5 @@ def _rotated_loadings(estimator: Any, data: FitData) -> np.ndarray:
     loadings = oblique_rotation(principal_loadings(correlation, count), random_state=seed).loadings
     if estimator.hidden_sizes:
         loadings = np.maximum(np.abs(loadings), _FLOOR)
-    mask[np.ix_(varying, range(count))] = loadings
+    mask[np.ix_(varying, np.arange(count))] = loadings
     return mask

@@ -91,11 +91,12 @@ def climb_phases(estimator: Any, data: FitData, module: FactorModule, epochs: in
     if estimator.expected_features_per_factor is not None:
         x = data.table.rows(data.training.rows[:_ROWS_READ])
         shrinkage = shrinkage_for(module, x, estimator.expected_features_per_factor)
-    spike: Rate = default_spike_rate(module, data.training.n_rows, data.feature_mean, shrinkage)
-    slab: Rate = SLAB_RATE
+    default = default_spike_rate(module, data.training.n_rows, data.feature_mean, shrinkage)
+    spike: Rate = default
+    slab = SLAB_RATE
     if estimator.slab_rate is not None:
         slab = float(estimator.slab_rate)
-        spike = spike.clamp_min(slab)
+        spike = default.clamp_min(slab)
     if estimator.spike_rate is not None:
         spike = float(estimator.spike_rate)
         slab = min(slab, spike)
