@@ -106,7 +106,7 @@ def test_a_write_that_breaks_off_leaves_the_rows_as_they_were(results, monkeypat
 
 def test_what_a_killed_writer_left_is_cleared_away(results):
     results.add(rows_of())
-    (results.folder / ".rows-half.csv").write_text("result,sca")
+    (results.folder / ".partial-half").write_text("result,sca")
     results.add(rows_of(seed=1))
     assert {path.name for path in results.folder.iterdir()} == {"rows.csv", ".lock"}
     assert len(results.finished()) == 2
@@ -147,3 +147,11 @@ def test_a_writer_may_be_killed_at_any_moment(tmp_path):
         rows = results.rows()  # whole, whatever moment it was
         assert len(rows) == 2 * len(results.finished())
     _write_runs(tmp_path, 0, 30)  # the lock has gone with its holder
+
+
+def test_descriptions_of_data_are_kept_beside_each_other(results):
+    assert results.about() == {}
+    results.describe({"zeisel": "3005 cells"})
+    results.describe({"peerread": "abstracts"})
+    results.describe({})
+    assert results.about() == {"zeisel": "3005 cells", "peerread": "abstracts"}

@@ -129,7 +129,7 @@ def test_failures_are_listed_with_their_reasons(results):
 def test_the_page_says_how_it_was_made(results, tmp_path):
     spec = make_spec(notes=["A note."])
     run_spec(spec, "paper", results)
-    text = page(spec, results, {"sources": {"zeisel": "3005 cells."}}, [tmp_path / "linear.png"])
+    text = page(spec, results, {"zeisel": "3005 cells."}, [tmp_path / "linear.png"])
     for part in (
         "`sparsevae reproduce linear --scale paper --out RESULTS`",
         "- A note.",
@@ -147,9 +147,8 @@ def test_the_page_says_how_it_was_made(results, tmp_path):
 def test_one_data_set_gets_one_table_with_a_column_per_metric(results):
     spec = make_spec(data_sets=[{"name": "0.0", "source": "synthetic", "parameters": {"n_samples": 60}}])
     run_spec(spec, "paper", results)
-    assert "| method | reading | runs | MSE | MSE, paper | DCI | F-score of the support |" in page(
-        spec, results
-    )
+    head = "| method | reading | runs | MSE | MSE, paper | DCI |\n"  # no linear method has a support
+    assert head in page(spec, results)
 
 
 def test_topics_are_shown_beside_those_of_the_paper(results):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -16,7 +14,7 @@ from sparsevae.experiments.figures import draw
 from sparsevae.experiments.results import Results
 from sparsevae.experiments.runner import Outcome, Progress, run_spec
 from sparsevae.experiments.spec import Spec, load_spec
-from sparsevae.experiments.tables import current_rows, read_about, render, summarise
+from sparsevae.experiments.tables import current_rows, render, summarise
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -98,20 +96,12 @@ def reproduce(
             scheduler=scheduler,
             progress=progress,
         )
-        _remember_sources(folder, outcome.sources)
     rows = current_rows(spec, scale, results)
     page = ""
     if len(rows):
-        page = render(spec, scale, rows, read_about(folder), draw(spec, scale, rows, folder))
+        page = render(spec, scale, rows, results.about(), draw(spec, scale, rows, folder))
         _write(folder / "table.md", page)
     return Reproduction(spec, folder, page, summarise(rows), outcome)
-
-
-def _remember_sources(folder: Path, sources: Mapping[str, str]) -> None:
-    about: dict[str, Any] = read_about(folder)
-    known = {**about.get("sources", {}), **sources}
-    if known != about.get("sources", {}):
-        _write(folder / "about.json", json.dumps({**about, "sources": known}, indent=2) + "\n")
 
 
 def _write(path: Path, text: str) -> None:

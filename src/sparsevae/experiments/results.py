@@ -7,6 +7,7 @@ leaves the rows as they were before or as they are after, and several processes 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
@@ -30,6 +31,8 @@ COLUMNS = (
 )
 FAILED = "failed"
 """The metric of the only row of a run that failed; its note has the reason."""
+
+_PARTIAL = ".partial-"  # how files begin that are being written
 
 Row = Mapping[str, Any]
 Key = tuple[str, ...]
@@ -104,19 +107,43 @@ class Results:
             if len(kept) < len(there):
                 self._write(kept)
 
+    def about(self) -> dict[str, str]:
+        """Descriptions of the data behind the rows, by source."""
+        path = self.folder / "about.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def describe(self, sources: Mapping[str, str]) -> None:
+        """Keep descriptions of data, beside those that are there.
+
+        Parameters
+        ----------
+        sources : dict
+            From source to description.
+        """
+        with self._locked():
+            before = self.about()
+            if (known := {**before, **sources}) != before:
+                self._replace("about.json", json.dumps(known, indent=2, ensure_ascii=False) + "\n")
+
     def _write(self, rows: Iterable[Mapping[str, str]]) -> None:
-        descriptor, name = tempfile.mkstemp(dir=self.folder, prefix=".rows-", suffix=".csv")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        self._replace(self.path.name, text.getvalue())
+
+    def _replace(self, name: str, text: str) -> None:
+        """Write a file anew, so that it is there as it was or as it is to be, and never in between."""
+        descriptor, partial = tempfile.mkstemp(dir=self.folder, prefix=_PARTIAL)
         try:
             with os.fdopen(descriptor, "w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, self.path)
+            os.chmod(partial, 0o644)
+            os.replace(partial, self.folder / name)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            Path(partial).unlink(missing_ok=True)
             raise
 
     @contextmanager
@@ -125,7 +152,7 @@ class Results:
         with (self.folder / ".lock").open("a+b") as file:
             _lock(file.fileno())
             # Only a process that was killed while it held the lock can have left these.
-            for left in self.folder.glob(".rows-*.csv"):
+            for left in self.folder.glob(_PARTIAL + "*"):
                 left.unlink(missing_ok=True)
             yield  # the system lets go of the lock when the file is closed, or the process ends
 

@@ -41,8 +41,6 @@ class Outcome:
     n_done: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     """From run to reason."""
-    sources: dict[str, str] = field(default_factory=dict)
-    """Descriptions of the data, of the sources that were read."""
 
 
 def run_spec(
@@ -92,11 +90,13 @@ def run_spec(
     waiting = [run for run in runs if finished.get(run.key) != run.settings]
     outcome = Outcome(len(runs), len(runs) - len(waiting))
     sources = _load_sources(waiting, data, progress)
-    outcome.sources = {
-        name: source.description
-        for (name, _), source in sources.items()
-        if isinstance(source, Source) and source.description
-    }
+    results.describe(
+        {
+            name: source.description
+            for (name, _), source in sources.items()
+            if isinstance(source, Source) and source.description
+        }
+    )
 
     def tasks() -> Iterator[Any]:
         for run in waiting:

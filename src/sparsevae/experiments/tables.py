@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import FAILED, KEY, Results, read_value
 from sparsevae.experiments.spec import ANY, Claim, Spec
 
-__all__ = ["current_rows", "read_about", "records", "render", "summarise"]
+__all__ = ["current_rows", "records", "render", "summarise"]
 
 _LISTS = ("topics", "mask", "codes")  # values that are no numbers
 _SHOWN = 5  # features of a topic in a table
@@ -72,7 +71,9 @@ def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 
 
-def render(spec: Spec, scale: str, rows: pd.DataFrame, about: dict[str, Any], figures: Sequence[Path]) -> str:
+def render(
+    spec: Spec, scale: str, rows: pd.DataFrame, about: Mapping[str, str], figures: Sequence[Path]
+) -> str:
     """The result as a page in Markdown.
 
     Parameters
@@ -82,7 +83,7 @@ def render(spec: Spec, scale: str, rows: pd.DataFrame, about: dict[str, Any], fi
     rows : DataFrame
         From `current_rows`.
     about : dict
-        ``sources``: descriptions of the data.
+        Descriptions of the data, by source.
     figures : sequence of path
         Pictures beside the page.
     """
@@ -248,10 +249,10 @@ def _failures(rows: pd.DataFrame) -> list[str]:
     return ["## Runs that failed", "\n".join(lines)]
 
 
-def _provenance(spec: Spec, scale: str, rows: pd.DataFrame, about: dict[str, Any]) -> str:
+def _provenance(spec: Spec, scale: str, rows: pd.DataFrame, about: Mapping[str, str]) -> str:
     lines = [f"- Command: `sparsevae reproduce {spec.name} --scale {scale} --out RESULTS`"]
     lines += [f"- {text}" for text in spec.notes]
-    lines += [f"- Data: {text}" for _, text in sorted(about.get("sources", {}).items())]
+    lines += [f"- Data: {text}" for _, text in sorted(about.items())]
     for title, column in (("Versions", "versions"), ("Machine", "machine"), ("Commit", "commit")):
         values = [value for value in dict.fromkeys(rows[column]) if value]
         lines += [f"- {title}: {'; '.join(values)}"] if values else []
@@ -276,9 +277,3 @@ def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     return "\n".join([line(head), line(["---"] * len(head)), *map(line, lines)])
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """What is known of the data behind the rows in a folder."""
-    path = folder / "about.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
