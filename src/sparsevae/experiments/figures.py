@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.experiments.measures import MEASURES
@@ -17,6 +15,10 @@ from sparsevae.experiments.results import KEY
 from sparsevae.experiments.spec import ANY, Spec
 from sparsevae.experiments.tables import records, summarise
 from sparsevae.metrics import match_codes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
@@ -48,11 +50,18 @@ def draw(spec: Spec, scale: str, rows: pd.DataFrame, folder: Path) -> list[Path]
     return [path]
 
 
+def _blank(figsize: tuple[float, float]) -> Figure:
+    # Imported when a figure is drawn: everything else does without matplotlib, which takes its time to load.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=figsize, layout="constrained")
+
+
 def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     """A panel per metric: mean over data sets, with one standard deviation on either side."""
     summary = summarise(rows)
     metrics = [metric for metric in spec.figure_metrics if (summary["metric"] == metric).any()]
-    figure = Figure(figsize=(4.6 * len(metrics) + 1.8, 3.8), layout="constrained")
+    figure = _blank(figsize=(4.6 * len(metrics) + 1.8, 3.8))
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     colours = {method.name: f"C{number}" for number, method in enumerate(spec.methods)}
     for axis, metric in zip(axes, metrics, strict=True):
@@ -81,7 +90,7 @@ def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     """Features against factors, with the true curves and the best straight lines; true and estimated mask."""
     data: dict[tuple[str, ...], Any] = {run.key: run.data_parameters for run in spec.runs(scale)}
     panels = records(rows[rows["metric"] == "codes"])
-    figure = Figure(figsize=(14, 2.1 * (len(panels) + 1) + 0.6), layout="constrained")
+    figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))
     grid = figure.add_gridspec(len(panels) + 1, 7)
     for number, row in enumerate(panels):
         parameters = data[tuple(row[name] for name in KEY)]
