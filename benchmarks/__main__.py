@@ -1,4 +1,4 @@
-"""Run the benchmarks one after the other: speed of the decoder first, then recovery in its quick form."""
+"""Run the benchmarks one after the other: speed first, then recovery in its quick form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 STEPS = (
-    ["benchmarks.decoder"],
+    ["benchmarks.speed"],
     ["benchmarks.recovery", "--quick", "--problems", "synthetic-0", "synthetic-0.6"],
 )
 
