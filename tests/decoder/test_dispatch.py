@@ -90,3 +90,17 @@ def test_a_plan_is_used_as_given(paths, make_problem):
     mask, z, weights, _ = make_problem(**LARGE, non_zeros=(1, 1, 2))
     decode(mask, z, weights, plan=plan_mask(mask))
     assert paths == ["decode_sparse"]
+
+
+def test_factors_not_in_use_leave_where_they_cost_something(paths, make_problem, outcome, assert_same):
+    size = {"n_samples": 120, "n_features": 60, "n_factors": 30, "hidden_sizes": (40, 40)}
+    problem = make_problem(**size)
+    with torch.no_grad():
+        problem.mask[:, 5:] = 0.0
+    expected = outcome(decode_literal, problem)
+    expected["mask"][:, 5:] = 0.0
+    assert_same(outcome(decode, problem, zero_gradients=False), expected, 1e-10)
+    outcome(decode, problem, zero_gradients=True)
+    with torch.no_grad():
+        decode(problem.mask, problem.z, problem.weights)
+    assert paths == ["decode_sparse", "decode_blocked", "decode_sparse"]

@@ -51,9 +51,17 @@ def test_only_empty_features_are_set_apart_when_zero_entries_need_gradients():
     assert len(plan.anchors) == 0
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_sparser_masks_cost_less(depth):
+@pytest.mark.parametrize("widths", [(20,), (20, 30), (20, 30, 10)])
+def test_sparser_masks_cost_less(widths):
     dense, anchors, empty = torch.ones(8, 4), torch.eye(4).repeat(2, 1), torch.zeros(8, 4)
-    costs = [plan_mask(mask).cost(depth) for mask in (dense, anchors, empty)]
+    costs = [plan_mask(mask).cost(widths) for mask in (dense, anchors, empty)]
     assert costs[0] == 1
     assert costs[0] > costs[1] > costs[2] == 0
+
+
+def test_factors_not_in_use_save_their_part_of_the_first_layer():
+    mask = torch.ones(8, 4)
+    mask[:, 1:3] = 0.0
+    assert plan_mask(mask).cost((20,)) == pytest.approx((2 * 20 + 20) / (4 * 20 + 20))
+    assert plan_mask(mask).cost((20, 30)) == pytest.approx((2 * 20 + 630) / (4 * 20 + 630))
+    assert plan_mask(mask, zero_gradients=True).cost((20,)) == 1

@@ -57,6 +57,6 @@ def decode(
     if plan is None:
         differentiated = torch.is_grad_enabled() and mask.requires_grad
         plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated)
-    if plan.cost(weights.depth) < _WORTH_SORTING:
+    if plan.cost(weights.widths) < _WORTH_SORTING:
         return decode_sparse(mask, z, weights, precision=precision, plan=plan)
     return decode_blocked(mask, z, weights, precision=precision)

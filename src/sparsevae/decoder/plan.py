@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -54,11 +56,16 @@ class MaskPlan(NamedTuple):
         """Features without a non-zero."""
         return self.order.split(self.sizes)[2]
 
-    def cost(self, depth: int) -> float:
-        """Return the work as a fraction of that without a plan, for a network of some hidden layers."""
+    def cost(self, widths: Sequence[int]) -> float:
+        """Return the work as a fraction of that without a plan, for hidden layers of some widths."""
         n_general, n_anchors, _ = self.sizes
+        n_factors = len(self.anchor_counts)
+        n_active = n_factors if self.active is None else len(self.active)
+        later = sum(below * above for below, above in pairwise((*widths, 1)))  # behind the first layer
+        general = (n_active * widths[0] + later) / (n_factors * widths[0] + later)
+        depth = len(widths)
         anchor = _CURVE_COST if depth <= 2 else (depth - 2 + _LAYER_COST) / (depth - 1)
-        return (n_general + anchor * n_anchors) / max(sum(self.sizes), 1)
+        return (general * n_general + anchor * n_anchors) / max(sum(self.sizes), 1)
 
 
 def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:

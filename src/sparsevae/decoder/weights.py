@@ -44,6 +44,12 @@ class DecoderWeights(NamedTuple):
         return 0 if self.first is None else 1 + len(self.hidden)
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Widths of the hidden layers, from the factors upwards."""
+        first = () if self.first is None else (self.first.shape[-2],)
+        return (*first, *(bias.shape[-1] for _, bias in self.hidden))
+
+    @property
     def replicates(self) -> tuple[int, ...]:
         """Leading dimensions of the heads; ``()`` for one decoder."""
         return tuple(self.heads.shape[:-2])
