@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-from sparsevae.estimators.fitting.choice import parsimonious
+from sparsevae.estimators.fitting.choice import drop_lone_factors_, parsimonious, reasons
 
 
 def bounds_at(*means, spread=0.0, n_rows=100):
@@ -17,38 +18,43 @@ def bounds_at(*means, spread=0.0, n_rows=100):
 
 
 def test_scores_are_the_bound_of_all_rows_less_half_log_n_per_non_zero():
-    _, scores, errors = parsimonious(bounds_at(-2.0, -3.0), np.array([8, 4]), 500)
+    _, scores, errors = parsimonious(bounds_at(-2.0, -3.0), np.array([2, 1]), np.array([8, 4]), 500)
     np.testing.assert_allclose(scores, [-1000 - 4 * math.log(500), -1500 - 2 * math.log(500)])
     np.testing.assert_allclose(errors, 0.0, atol=1e-9)
 
 
 def test_without_noise_the_best_score_is_chosen():
-    assert parsimonious(bounds_at(-2.0, -1.9, -2.5), np.array([8, 9, 2]), 500)[0] == 1
+    assert parsimonious(bounds_at(-2.0, -1.9, -2.5), np.array([2, 2, 1]), np.array([8, 9, 2]), 500)[0] == 1
 
 
 def test_of_near_ties_the_sparsest_is_chosen():
     noisy = bounds_at(-2.00, -1.98, -2.60, spread=0.3)
-    chosen, scores, errors = parsimonious(noisy, np.array([8, 9, 2]), 500)
+    chosen, scores, errors = parsimonious(noisy, np.array([2, 2, 1]), np.array([8, 9, 2]), 500)
     assert scores.argmax() == 1
     assert scores[1] - scores[0] < errors[0]
     assert scores[1] - scores[2] > errors[2]
     assert chosen == 0
 
 
+def test_of_near_ties_fewer_factors_come_before_fewer_non_zeros():
+    noisy = bounds_at(-2.00, -1.98, spread=0.5)
+    assert parsimonious(noisy, np.array([4, 5]), np.array([41, 40]), 500)[0] == 0
+
+
 def test_errors_are_those_of_paired_differences():
     rows = bounds_at(-2.0, spread=1.0)
     shifted = np.concatenate([rows, rows - 0.1])
-    _, _, errors = parsimonious(shifted, np.array([5, 4]), 300)
+    _, _, errors = parsimonious(shifted, np.array([2, 2]), np.array([5, 4]), 300)
     np.testing.assert_allclose(errors, 0.0, atol=1e-9)
 
 
 def test_equally_sparse_ties_go_to_the_better_score():
-    assert parsimonious(bounds_at(-2.01, -2.0, spread=0.5), np.array([8, 8]), 500)[0] == 1
+    assert parsimonious(bounds_at(-2.01, -2.0, spread=0.5), np.array([2, 2]), np.array([8, 8]), 500)[0] == 1
 
 
 def test_a_candidate_that_failed_is_never_chosen():
     bounds = np.concatenate([np.full((1, 100), -np.inf), bounds_at(-2.0)])
-    chosen, scores, errors = parsimonious(bounds, np.array([0, 8]), 500)
+    chosen, scores, errors = parsimonious(bounds, np.array([0, 2]), np.array([0, 8]), 500)
     assert chosen == 1
     assert scores[0] == -np.inf
     assert np.isfinite(errors).all()
@@ -56,9 +62,22 @@ def test_a_candidate_that_failed_is_never_chosen():
 
 @pytest.mark.parametrize("n_rows", [1, 2])
 def test_few_held_out_rows_are_enough(n_rows):
-    chosen, _, errors = parsimonious(bounds_at(-2.0, -1.0, n_rows=n_rows), np.array([3, 3]), 10)
+    chosen, _, errors = parsimonious(
+        bounds_at(-2.0, -1.0, n_rows=n_rows), np.array([1, 1]), np.array([3, 3]), 10
+    )
     assert chosen == 1
     assert np.isfinite(errors).all()
+
+
+def test_factors_that_one_feature_alone_uses_are_dropped_unless_known(fit, make_model, make_table):
+    module = fit(make_model(n_factors=4), make_table()).module_
+    mask = torch.zeros(7, 4)
+    mask[:3, 0] = mask[4, 1] = mask[5, 2] = mask[5:, 3] = 1.0
+    module.mask.copy_(mask)
+    module.frozen[5, 2] = True
+    assert drop_lone_factors_(module) == 1
+    assert module.active().tolist() == [1, 0, 1, 1]
+    assert reasons(module, 3, 1)[1].startswith("one feature alone")
 
 
 def test_the_candidates_compared_are_shown(fit, make_model, make_table):

@@ -14,7 +14,7 @@ from sparsevae.modules.surgery import select
 from sparsevae.training.loop import importance_bounds
 from sparsevae.training.starts import initial_outputs_
 
-__all__ = ["choose", "held_out_scores", "null_module", "parsimonious", "reasons"]
+__all__ = ["choose", "drop_lone_factors_", "held_out_scores", "null_module", "parsimonious", "reasons"]
 
 
 def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tuple[int, pd.DataFrame]:
@@ -24,7 +24,7 @@ def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tup
 
     :math:`\bar b_c` is the mean over held-out rows of an importance-weighted bound on log p(x). It comes from
     few rows, so near ties are common: of all candidates within one standard error of the best score (of the
-    paired difference, row by row) the one with the fewest non-zeros is taken.
+    paired difference, row by row) the one with the fewest factors is taken, and of these the sparsest.
 
     Parameters
     ----------
@@ -45,10 +45,11 @@ def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd
     bounds = torch.stack([importance_bounds(module, rows) for module in modules]).double().cpu().numpy()
     n_nonzero = np.array([int(module.support().sum()) for module in modules])
     usable = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
-    chosen, scores, errors = parsimonious(usable, n_nonzero, data.everything.n_rows)
+    n_active = np.array([int(module.active().sum()) for module in modules])
+    chosen, scores, errors = parsimonious(usable, n_active, n_nonzero, data.everything.n_rows)
     table = pd.DataFrame(
         {
-            "n_active": [int(module.active().sum()) for module in modules],
+            "n_active": n_active,
             "n_nonzero": n_nonzero,
             "bound": bounds.mean(1),
             "score": scores,
@@ -60,7 +61,7 @@ def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd
 
 
 def parsimonious(
-    bounds: np.ndarray, n_nonzero: np.ndarray, n_samples: int
+    bounds: np.ndarray, n_active: np.ndarray, n_nonzero: np.ndarray, n_samples: int
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """The one-standard-error rule on scores.
 
@@ -68,7 +69,7 @@ def parsimonious(
     ----------
     bounds : ndarray of shape (n_candidates, n_rows)
         Held-out bound of each row; minus infinity for a candidate that failed.
-    n_nonzero : ndarray of shape (n_candidates,)
+    n_active, n_nonzero : ndarray of shape (n_candidates,)
     n_samples : int
         Rows of the whole table, for which the bound stands.
 
@@ -88,7 +89,7 @@ def parsimonious(
         errors[usable] = n_samples * distance.std(1, ddof=1) / math.sqrt(bounds.shape[1])
     near = usable & (scores >= scores[best] - errors)
     near[best] = True
-    order = np.lexsort((-scores, n_nonzero))
+    order = np.lexsort((-scores, n_nonzero, n_active))
     return int(next(c for c in order if near[c])), scores, errors
 
 
@@ -104,7 +105,19 @@ def null_module(module: FactorModule, data: FitData) -> FactorModule:
     return null
 
 
-def reasons(module: FactorModule, n_tried: int) -> dict[int, str]:
+@torch.no_grad()
+def drop_lone_factors_(module: FactorModule) -> int:
+    """Empty the columns that one feature alone uses; how many they were.
+
+    What no second feature shares cannot be told from that feature's own noise. Known anchors stay.
+    """
+    fixed = (module.frozen | module.known) & (module.mask != 0)
+    lone = (module.support().sum(-2) == 1) & ~fixed.any(-2)
+    module.mask.masked_fill_(lone.unsqueeze(-2), 0.0)
+    return int(lone.sum())
+
+
+def reasons(module: FactorModule, n_tried: int, n_lone: int = 0) -> dict[int, str]:
     """Why each factor that was allowed for is not active.
 
     Parameters
@@ -113,6 +126,8 @@ def reasons(module: FactorModule, n_tried: int) -> dict[int, str]:
         The fitted one.
     n_tried : int
         Factors that the chosen candidate began with; 0 for the empty mask.
+    n_lone : int
+        Of these, factors that one feature alone used.
     """
     active = module.active().cpu().numpy().astype(bool)
     n_emptied = n_tried - active.sum()
@@ -120,6 +135,8 @@ def reasons(module: FactorModule, n_tried: int) -> dict[int, str]:
     for rank, k in enumerate(np.flatnonzero(~active)):
         if n_tried == 0:
             why[int(k)] = "an empty mask predicts held-out rows as well: the table shows no factor"
+        elif rank < n_lone:
+            why[int(k)] = "one feature alone used it: not to be told from that feature's own noise"
         elif rank < n_emptied:
             why[int(k)] = "the ladder emptied its column: no feature kept a loading on it"
         else:

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from sparsevae.estimators.fitting.budget import Budget
-from sparsevae.estimators.fitting.choice import choose, null_module, reasons
+from sparsevae.estimators.fitting.choice import choose, drop_lone_factors_, null_module, reasons
 from sparsevae.estimators.fitting.constraints import (
     count_linear_factors,
     fix_anchors_,
@@ -52,6 +52,7 @@ class Candidate:
     module: FactorModule
     log: TrainingLog
     n_factors: int
+    n_lone: int = 0
 
 
 def fit_default(estimator: Any, data: FitData) -> Fitted:
@@ -161,7 +162,16 @@ def _restricted(module: FactorModule, factors: list[int]) -> FactorModule:
 def _climb(
     estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
 ) -> None:
-    """Each candidate up the ladder; small ones side by side, where the cost is Python's, not arithmetic's."""
+    """Each candidate up the ladder; factors that only one feature uses at the top are dropped."""
+    _climb_ladders(estimator, data, candidates, budget, progress)
+    for candidate in candidates:
+        candidate.n_lone = drop_lone_factors_(candidate.module)
+
+
+def _climb_ladders(
+    estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
+) -> None:
+    """Small modules side by side, where the cost is Python's, not arithmetic's; large ones in turn."""
 
     def climb(module: FactorModule, log: TrainingLog) -> None:
         train(
@@ -195,7 +205,8 @@ def _conclude(
     everyone = [*candidates, null]
     labels = [*(str(candidate.n_factors) for candidate in candidates), "none"]
     index, starts = choose([candidate.module for candidate in everyone], labels, data)
-    module, log = everyone[index].module, everyone[index].log
+    winner = everyone[index]
+    module, log = winner.module, winner.log
     if estimator._ingredients.polish:
         rate = estimator.learning_rate
         refine = Phase(
@@ -214,7 +225,8 @@ def _conclude(
         )
         train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
     history = log.frame()
-    return Fitted(module, history, starts, reasons(module, everyone[index].n_factors), _settled(history))
+    dropped = reasons(module, winner.n_factors, winner.n_lone)
+    return Fitted(module, history, starts, dropped, _settled(history))
 
 
 def _settled(history: pd.DataFrame) -> bool:
