@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,7 @@ from torch.testing import assert_close
 
 from sparsevae.modules.gauge import first_layer_norm
 from sparsevae.training import ProximalAdam
+from sparsevae.training.optimizer import Adam
 
 
 class Quadratic(nn.Module):
@@ -180,3 +184,31 @@ def test_the_linear_model_has_its_numbers_in_the_mask(make_module, make_batches)
     optimizer.step(0.05)
     np.testing.assert_array_equal(module.decoder.heads.detach(), 1.0)
     assert not torch.equal(module.mask.detach(), before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_adam_is_that_of_torch(dtype):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3,), (4, 5), (2, 3, 4)]
+    ours = [torch.randn(shape, generator=generator, dtype=dtype).requires_grad_() for shape in shapes]
+    theirs = [value.detach().clone().requires_grad_() for value in ours]
+    idle = torch.ones(2, requires_grad=True)
+    adam, reference = Adam([*ours, idle]), torch.optim.Adam(theirs, lr=0.01)
+    for step in range(20):
+        for a, b in zip(ours, theirs, strict=True):
+            a.grad = torch.randn(a.shape, generator=generator, dtype=dtype) / (1 + step)
+            b.grad = a.grad.clone()
+        adam.step(0.01)
+        reference.step()
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert (idle == 1).all()
+
+
+def test_training_does_not_load_the_compiler_of_torch():
+    code = (
+        "import sys, numpy as np; from sparsevae import VAE; "
+        "VAE(2, max_epochs=2, hidden_sizes=(4,)).fit(np.random.default_rng(0).normal(size=(20, 3))); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,11 +12,63 @@ from torch import Tensor
 from sparsevae.modules.gauge import fix_gauge_
 from sparsevae.priors import group_proximal_step, proximal_step
 
-__all__ = ["ProximalAdam"]
+__all__ = ["Adam", "ProximalAdam"]
 
 _BETAS = (0.9, 0.99)  # of the mask: its second moment must follow the ladder
 _EPSILON = 1e-8
 _MAX_STEP = 1.0  # a vanishing second moment would send the step to lr / epsilon
+
+
+class Adam:
+    r"""Adam (Kingma & Ba 2015), for all parameters at once.
+
+    .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
+
+    .. math:: \theta \leftarrow
+        \theta - \mathrm{lr}\, \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}
+
+    Like ``torch.optim.Adam``, which loads torch's compiler when it is first made: seconds, for a fit that may
+    take ten.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensor
+        Those without a gradient at the first step are left alone for good.
+    betas : (float, float)
+    epsilon : float
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = _EPSILON,
+    ) -> None:
+        self.parameters, self.betas, self.epsilon = list(parameters), betas, epsilon
+        self._means: list[Tensor] = []
+        self._squares: list[Tensor] = []
+        self._steps = 0
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Move the parameters by one step."""
+        if self._steps == 0:
+            self.parameters = [p for p in self.parameters if p.grad is not None]
+            self._means = [torch.zeros_like(p) for p in self.parameters]
+            self._squares = [torch.zeros_like(p) for p in self.parameters]
+        if not self.parameters:
+            return
+        self._steps += 1
+        first, second = self.betas
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        torch._foreach_lerp_(self._means, gradients, 1.0 - first)
+        torch._foreach_mul_(self._squares, second)
+        torch._foreach_addcmul_(self._squares, gradients, gradients, value=1.0 - second)
+        scale = torch._foreach_sqrt(self._squares)
+        torch._foreach_div_(scale, math.sqrt(1.0 - second**self._steps))
+        torch._foreach_add_(scale, self.epsilon)
+        rate = learning_rate / (1.0 - first**self._steps)
+        torch._foreach_addcdiv_(self.parameters, self._means, scale, value=-rate)
 
 
 class ProximalAdam:
@@ -48,7 +102,7 @@ class ProximalAdam:
         # The identity network's heads are the gauge's: always ones.
         if module.config["gauge"] and module.decoder.first is None:
             self.network = [p for p in self.network if p is not module.decoder.heads]
-        self.adam = torch.optim.Adam(self.network, lr=1e-3, fused=mask.device.type == "cpu")
+        self.adam = Adam(self.network)
         self.learns_mask = mask.requires_grad
         self._mean = torch.zeros_like(mask)
         self._square = torch.zeros_like(mask)
@@ -56,8 +110,8 @@ class ProximalAdam:
 
     def zero_grad(self) -> None:
         """Forget the gradients of network and mask."""
-        self.adam.zero_grad(set_to_none=True)
-        self.module.mask.grad = None
+        for parameter in (*self.network, self.module.mask):
+            parameter.grad = None
 
     def step(self, learning_rate: float, *, hold_mask: bool = False) -> None:
         """Move network and mask by one step.
@@ -69,9 +123,7 @@ class ProximalAdam:
             Leave the mask where it is, while the network warms up.
         """
         self._clip()
-        for group in self.adam.param_groups:
-            group["lr"] = learning_rate
-        self.adam.step()
+        self.adam.step(learning_rate)
         if self.module.config["gauge"]:
             fix_gauge_(self.module.decoder)
         if self.learns_mask and not hold_mask:
