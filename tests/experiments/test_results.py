@@ -74,11 +74,13 @@ def test_a_failure_does_not_replace_a_success(results):
     assert len(results.finished()) == 1
 
 
-def test_runs_can_be_taken_out(results):
+def test_a_run_that_is_done_again_takes_the_place_of_the_first_unless_it_fails(results):
     results.add(rows_of())
     results.add(rows_of(seed=1))
-    results.remove([("VAE", "paper", "A", "0", "0")])
-    assert list(results.finished()) == [("VAE", "paper", "A", "1", "0")]
+    assert results.add(rows_of(values=(("mse", 9.0),)), replace=True)
+    assert [(row["seed"], row["value"]) for row in results.rows()] == [("1", "1.5"), ("1", ""), ("0", "9.0")]
+    assert not results.add(rows_of(values=((FAILED, None),)), replace=True)
+    assert len(results.finished()) == 2
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", ",".join(COLUMNS) + "\nr,smoke,VAE\n", "\x00"])

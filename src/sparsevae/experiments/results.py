@@ -75,37 +75,32 @@ class Results:
         """Runs that ended well, each with the fingerprint of its settings."""
         return {_key(row): row["settings"] for row in self.rows() if row["metric"] != FAILED}
 
-    def add(self, rows: Sequence[Row]) -> bool:
+    def add(self, rows: Sequence[Row], *, replace: bool = False) -> bool:
         """Add the rows of one run, in place of what another attempt at the same run has left.
 
         Parameters
         ----------
         rows : sequence of dict
             All of one run.
+        replace : bool
+            Whether rows of a run that ended well with the same settings make way too; not for a failure.
 
         Returns
         -------
         bool
-            False if another process has finished the same run with the same settings before; its rows stay.
+            False if the rows that were there have stayed.
         """
         new = [{name: _text(row.get(name, "")) for name in COLUMNS} for row in rows]
         (key,) = {_key(row) for row in new}
+        replace = replace and new[0]["metric"] != FAILED
         with self._locked():
             there = self.rows()
             same = [row for row in there if _key(row) == key]
             done = any(row["metric"] != FAILED and row["settings"] == new[0]["settings"] for row in same)
-            if not done:
-                self._write([row for row in there if _key(row) != key] + new)
-        return not done
-
-    def remove(self, keys: Iterable[Key]) -> None:
-        """Take the rows of some runs out."""
-        unwanted = set(keys)
-        with self._locked():
-            there = self.rows()
-            kept = [row for row in there if _key(row) not in unwanted]
-            if len(kept) < len(there):
-                self._write(kept)
+            if done and not replace:
+                return False
+            self._write([row for row in there if _key(row) != key] + new)
+        return True
 
     def about(self) -> dict[str, str]:
         """Descriptions of the data behind the rows, by source."""

@@ -69,7 +69,7 @@ def run_spec(
     only : dict, optional
         From field (method, reading, data_set, seed, split) to the values wanted.
     redo : bool
-        Whether to forget the chosen runs first.
+        Whether to do the chosen runs again; their rows stay until the new ones are there.
     jobs : int, optional
         Runs at a time; None leaves it to a surrounding ``joblib.parallel_config``.
     backend : str, optional
@@ -84,9 +84,7 @@ def run_spec(
     Outcome
     """
     runs = choose_runs(spec.runs(scale), only or {})
-    if redo:
-        results.remove(run.key for run in runs)
-    finished = results.finished()
+    finished = {} if redo else results.finished()
     waiting = [run for run in runs if finished.get(run.key) != run.settings]
     outcome = Outcome(len(runs), len(runs) - len(waiting))
     sources = _load_sources(waiting, data, progress)
@@ -101,14 +99,14 @@ def run_spec(
     def tasks() -> Iterator[Any]:
         for run in waiting:
             # Asked again at the last moment: another process may have done it since.
-            if results.finished().get(run.key) != run.settings:
+            if redo or results.finished().get(run.key) != run.settings:
                 yield delayed(execute)(run, sources[_source_key(run)])
 
     clock = _Clock(waiting, max(1, jobs or 1))
     with _workers(backend, scheduler, jobs):
         n_jobs = -1 if backend == "dask" else jobs
         for run, rows in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks()):
-            results.add(rows)
+            results.add(rows, replace=redo)
             failure = next((row["note"] for row in rows if row["metric"] == FAILED), None)
             if failure is None:
                 outcome.n_done += 1
@@ -253,7 +251,7 @@ class _Clock:
         self.left = list(waiting)
         self.total, self.jobs = len(waiting), jobs
         self.seconds: dict[tuple[str, str], list[float]] = {}
-        self.last = self.started = time.perf_counter()
+        self.started = time.perf_counter()
 
     def tick(self, run: Run, seconds: float, failure: str | None) -> str:
         """A sentence on the run that has just ended."""
