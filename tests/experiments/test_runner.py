@@ -70,6 +70,22 @@ def test_other_settings_are_run_again(results):
     assert len(results.finished()) == 6
 
 
+def test_runs_that_another_result_has_done_are_taken_from_there(results, tmp_path):
+    other = Results(tmp_path / "other")
+    pca = {"name": "PCA", "estimator": "PCA"}
+    run_spec(make_spec(), "paper", other)
+    fewer = {"metrics": ["mse"], "figure_metrics": ["mse"], "claims": []}
+    outcome = run_spec(make_spec(methods=[pca], **fewer), "paper", results, shared=other)
+    assert (outcome.n_found, outcome.n_done) == (3, 0)
+    assert {row["metric"] for row in results.rows()} == {"mse"}
+    more = make_spec(methods=[pca], metrics=["mse", "mse_mean"], figure_metrics=[], claims=[])
+    outcome = run_spec(more, "paper", Results(tmp_path / "more"), shared=other)
+    assert (outcome.n_found, outcome.n_done) == (0, 3)  # a metric that was not measured there
+    changed = make_spec(methods=[pca], settings={"n_factors": 3}, **fewer)
+    outcome = run_spec(changed, "paper", Results(tmp_path / "changed"), shared=other)
+    assert (outcome.n_found, outcome.n_done) == (0, 3)
+
+
 def test_a_failed_run_does_not_stop_the_rest_and_is_tried_again(results):
     broken = {"name": "NMF", "estimator": "NMF"}
     spec = make_spec(methods=[broken, {"name": "PCA", "estimator": "PCA"}], claims=[])

@@ -113,6 +113,15 @@ def test_published_numbers_are_those_of_the_paper():
     assert shift["OI-VAE"]["nll"] == {"high": [65.7, 0.3], "medium": [64.4, 0.3], "low": [64.6, 0.2]}
 
 
+def test_the_ablation_shares_its_runs_of_the_sparse_vae_with_the_synthetic_figure():
+    ablation, synthetic = SPECS["ablation"], SPECS[SPECS["ablation"].shares_with]
+    assert set(ablation.metrics) <= set(synthetic.metrics)
+    there = {(run.key, run.settings) for run in synthetic.runs("paper")}
+    shared = [run for run in ablation.runs("paper") if (run.key, run.settings) in there]
+    assert {run.method for run in shared} == {"Sparse VAE"}
+    assert len(shared) == 375
+
+
 def test_runs_go_through_one_split_before_the_next():
     splits = [run.split for run in SPECS["peerread"].runs("paper")]
     assert splits == sorted(splits)

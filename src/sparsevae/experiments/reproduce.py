@@ -88,6 +88,7 @@ def reproduce(
             spec,
             scale,
             results,
+            shared=Results(Path(out) / spec.shares_with / scale) if spec.shares_with else None,
             data=None if data is None else Path(data),
             only=only,
             redo=redo,

@@ -19,7 +19,7 @@ from sparsevae.experiments.compare import METHODS
 from sparsevae.experiments.data import Source, load_source, make_data
 from sparsevae.experiments.measures import MEASURES, Fit
 from sparsevae.experiments.provenance import provenance
-from sparsevae.experiments.results import FAILED, Results
+from sparsevae.experiments.results import FAILED, KEY, Results
 from sparsevae.experiments.spec import Run, Spec
 
 __all__ = ["Outcome", "Progress", "choose_runs", "execute", "run_spec"]
@@ -48,6 +48,7 @@ def run_spec(
     scale: str,
     results: Results,
     *,
+    shared: Results | None = None,
     data: Path | None = None,
     only: Mapping[str, Sequence[str]] | None = None,
     redo: bool = False,
@@ -64,6 +65,8 @@ def run_spec(
     scale : {"smoke", "quick", "paper"}
     results : Results
         Gets the rows of each run as it ends.
+    shared : Results, optional
+        Rows of another result; runs that it has too are taken from there.
     data : path, optional
         Directory of the data sets.
     only : dict, optional
@@ -84,6 +87,8 @@ def run_spec(
     Outcome
     """
     runs = choose_runs(spec.runs(scale), only or {})
+    if shared is not None and not redo:
+        _take_over(runs, results, shared)
     finished = {} if redo else results.finished()
     waiting = [run for run in runs if finished.get(run.key) != run.settings]
     outcome = Outcome(len(runs), len(runs) - len(waiting))
@@ -125,16 +130,27 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
     only : dict
         From field to values, as text.
     """
-    fields = ("method", "reading", "data_set", "seed", "split")
     for name, values in only.items():
-        if name not in fields:
-            raise ParameterError(f"Expected a field among {', '.join(fields)}; got {name!r}.")
+        if name not in KEY:
+            raise ParameterError(f"Expected a field among {', '.join(KEY)}; got {name!r}.")
         there = {str(getattr(run, name)) for run in runs}
         if unknown := set(values) - there:
             raise ParameterError(
                 f"Expected {name} to be among {', '.join(sorted(there))}; got {', '.join(sorted(unknown))}."
             )
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
+
+
+def _take_over(runs: Sequence[Run], results: Results, shared: Results) -> None:
+    """Copy the rows of runs that another result has done with the same settings, all metrics of them."""
+    theirs: dict[tuple[str, ...], Rows] = {}
+    for row in shared.rows():
+        theirs.setdefault((*(row[name] for name in KEY), row["settings"]), []).append(row)
+    for run in runs:
+        rows = theirs.get((*run.key, run.settings), [])
+        wanted = [{**row, "result": run.result} for row in rows if row["metric"] in run.metrics]
+        if len(wanted) == len(run.metrics):
+            results.add(wanted)
 
 
 def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
@@ -155,7 +171,7 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
     started = time.perf_counter()
     common = {
         **{name: getattr(run, name) for name in ("result", "scale")},
-        **dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True)),
+        **dict(zip(KEY, run.key, strict=True)),
         "settings": run.settings,
         **provenance(),
     }

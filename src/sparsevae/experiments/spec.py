@@ -134,6 +134,8 @@ class Spec:
     n_seeds: int = 1
     comparable: tuple[str, ...] = (*READINGS, ANY)
     """Readings whose data are those of the published numbers."""
+    shares_with: str = ""
+    """Another result that has some of the same runs: what was done there is not done again."""
     figure: str = ""
     figure_metrics: tuple[str, ...] = ()
     x_title: str = ""
