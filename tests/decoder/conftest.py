@@ -9,7 +9,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from sparsevae.decoder import DecoderWeights, MaskedDecoder
+from sparsevae.decoder import DecoderWeights, MaskedDecoder, dispatch
+
+
+@pytest.fixture
+def paths(monkeypatch):
+    """Names of the decoding paths taken, in order."""
+    taken = []
+    for name in ("decode_dense", "decode_shared", "decode_blocked", "decode_sparse"):
+        path = getattr(dispatch, name)
+
+        def spy(*args, _name=name, _path=path, **kwargs):
+            taken.append(_name)
+            return _path(*args, **kwargs)
+
+        monkeypatch.setattr(dispatch, name, spy)
+    return taken
 
 
 @pytest.fixture(scope="session")

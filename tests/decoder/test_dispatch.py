@@ -3,26 +3,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sparsevae.decoder import decode, decode_literal, dispatch, plan_mask
+from sparsevae.decoder import decode, decode_literal, plan_mask
 
 NON_ZEROS = [None, (0, 1, 1, 2), (1,), (0,)]
 LARGE = {"n_samples": 60, "n_features": 80, "n_factors": 6, "hidden_sizes": (60, 60)}
 SMALL = {"n_samples": 5, "n_features": 8, "n_factors": 3, "hidden_sizes": (6, 6)}
-
-
-@pytest.fixture
-def paths(monkeypatch):
-    """Names of the paths taken, in order."""
-    taken = []
-    for name in ("decode_dense", "decode_shared", "decode_blocked", "decode_sparse"):
-        path = getattr(dispatch, name)
-
-        def spy(*args, _name=name, _path=path, **kwargs):
-            taken.append(_name)
-            return _path(*args, **kwargs)
-
-        monkeypatch.setattr(dispatch, name, spy)
-    return taken
 
 
 @pytest.mark.parametrize("non_zeros", NON_ZEROS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -11,28 +12,14 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from sparsevae import SparseVAE
-from sparsevae.decoder import decode_literal, dispatch
+from sparsevae.decoder import decode_literal
 from sparsevae.decoder.threads import n_decoder_threads
+from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.likelihoods import get_likelihood
 from sparsevae.modules import FactorModule, Observation
 from sparsevae.training import Batches, Phase, Table, train
 
 N_FEATURES, WIDTH = 40, 16  # with blocks of 512 rows more than the decoder calls small
-
-
-@pytest.fixture
-def paths(monkeypatch):
-    """Names of the decoding paths taken, in order."""
-    taken = []
-    for name in ("decode_dense", "decode_shared", "decode_blocked", "decode_sparse"):
-        path = getattr(dispatch, name)
-
-        def spy(*args, _name=name, _path=path, **kwargs):
-            taken.append(_name)
-            return _path(*args, **kwargs)
-
-        monkeypatch.setattr(dispatch, name, spy)
-    return taken
 
 
 def anchors_and_empty_rows(mask):
@@ -43,10 +30,13 @@ def anchors_and_empty_rows(mask):
 
 
 @pytest.fixture(scope="module")
-def model(fit):
+def model():
     X = np.random.default_rng(0).normal(size=(30, N_FEATURES))
     options = {"recipe": "paper", "max_epochs": 1, "validation_fraction": 0.0, "random_state": 0}
-    fitted = fit(SparseVAE(n_factors=6, hidden_sizes=(WIDTH, WIDTH), **options), X)
+    fitted = SparseVAE(n_factors=6, hidden_sizes=(WIDTH, WIDTH), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an epoch does not settle
+        fitted.fit(X)
     anchors_and_empty_rows(fitted.module_.mask)
     return fitted
 
