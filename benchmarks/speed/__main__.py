@@ -57,14 +57,12 @@ def steps(results: Results, arguments: argparse.Namespace) -> None:
         wanted = name in (arguments.shape or SHAPES) and n_hidden in (arguments.hidden or (2, 3))
         if not wanted or _known(results, "steps", shape=name, n_hidden=n_hidden):
             continue
-        wait_until_quiet(arguments.patience)
         results.add("steps", _measure_steps(name, n_hidden, arguments))
 
 
 def features(results: Results, arguments: argparse.Namespace) -> None:
     """Growth with the number of features."""
     if not _known(results, "features"):
-        wait_until_quiet(arguments.patience)
         repeats = max(3, arguments.repeats // 3)
         results.add("features", growth.features(repeats, arguments.patience, not arguments.no_memory))
 
@@ -72,7 +70,6 @@ def features(results: Results, arguments: argparse.Namespace) -> None:
 def rows(results: Results, arguments: argparse.Namespace) -> None:
     """Growth with the number of rows."""
     if not _known(results, "rows"):
-        wait_until_quiet(arguments.patience)
         results.add("rows", growth.rows(arguments.repeats, arguments.patience))
 
 
@@ -95,7 +92,6 @@ def whole_fits(results: Results, arguments: argparse.Namespace) -> None:
 def starts(results: Results, arguments: argparse.Namespace) -> None:
     """What eight starts cost against one."""
     if not _known(results, "starts"):
-        wait_until_quiet(arguments.patience)
         results.add("starts", fits.starts(max(3, arguments.repeats // 3), arguments.patience))
 
 

@@ -54,26 +54,27 @@ def interleaved_medians(
     repeats : int
         Quiet rounds wanted.
     patience : float
-        Seconds to wait for others in all; at least as many rounds as wanted may fail in any case.
+        Seconds to wait for others. Some rounds may fail in any case.
 
     Raises
     ------
     BusyError
-        If there are not so many quiet rounds.
+        If others leave no time for so many quiet rounds.
     """
+    end = time.perf_counter() + patience
+    wait_until_quiet(patience)
     efforts = {name: _calibrate(run) for name, run in candidates.items()}
     rounds: list[dict[str, float]] = []
-    n_rounds, waited, share = 0, 0.0, 0.0
+    n_rounds = 0
     while len(rounds) < repeats:
-        if n_rounds >= 3 * repeats and waited > patience:
-            raise BusyError(share)
-        seconds, share, wall = _round(candidates, efforts)
+        seconds, share = _round(candidates, efforts)
         n_rounds += 1
         if share <= QUIET:
             rounds.append(seconds)
+        elif n_rounds >= 3 * repeats and time.perf_counter() > end:
+            raise BusyError(share)
         else:
-            time.sleep(min(POLL, patience))
-            waited += wall + POLL
+            wait_until_quiet(max(POLL, end - time.perf_counter()))
     medians = {name: statistics.median(seconds[name] for seconds in rounds) for name in candidates}
     return Medians(medians, len(rounds), n_rounds)
 
@@ -133,8 +134,8 @@ def _calibrate(run: Callable[[int], None]) -> _Effort:
 
 def _round(
     candidates: dict[str, Callable[[int], None]], efforts: dict[str, _Effort]
-) -> tuple[dict[str, float], float, float]:
-    """Seconds of each candidate, the share of others, and the length of the round."""
+) -> tuple[dict[str, float], float]:
+    """Seconds of each candidate, and the share of others."""
     before = _busy_and_own()
     seconds = {}
     for name, run in candidates.items():
@@ -144,8 +145,7 @@ def _round(
         start = time.perf_counter()
         run(number)
         seconds[name] = (time.perf_counter() - start) / number
-    after = _busy_and_own()
-    return seconds, _share_of_others(before, after), after[2] - before[2]
+    return seconds, _share_of_others(before, _busy_and_own())
 
 
 def _busy_and_own() -> tuple[float, float, float]:
