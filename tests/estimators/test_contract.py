@@ -1,4 +1,7 @@
-"""One contract for every estimator: a dictionary of small instances, and claims that hold for all of them."""
+"""One contract for every estimator: a dictionary of small instances, and claims that hold for all of them.
+
+scikit-learn's own checks of the same estimators are in `test_sklearn_checks.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 
-# A few epochs on few rows do not settle, and say so; some of scikit-learn's checks pass constant features.
+# A few epochs on few rows do not settle, and say so; tables with empty rows or constant features do, too.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::sparsevae.exceptions.DataWarning"),
@@ -83,16 +85,6 @@ def fitted():
         return store[name]
 
     return get
-
-
-# -- scikit-learn's checks; those of SparseVAE are in test_sklearn_checks.py ---------------------------------
-
-QUICK = {"n_factors": 2, "max_epochs": 2, "hidden_sizes": (4,)}
-
-
-@parametrize_with_checks([VAE(**QUICK), VSC(**QUICK), OIVAE(**QUICK), NMF(n_factors=2)])
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 # -- one fit -------------------------------------------------------------------------------------------------
@@ -254,6 +246,21 @@ def test_estimators_without_a_mask_have_no_loadings(name, fitted):
     assert not hasattr(fitted(name), "mask_")
 
 
+@every_estimator
+def test_top_features_are_ranked_within_each_active_factor(name, fitted):
+    model = fitted(name)
+    top = model.top_features(3)
+    assert list(top.columns[:3]) == ["factor", "rank", "feature"]
+    assert "effect" in top if hasattr(model, "module_") else "loading" in top
+    named = model.get_feature_names_out()[model.active_factors_]
+    assert set(top["factor"]) <= set(named)
+    for _, part in top.groupby("factor"):
+        assert part["rank"].tolist() == list(range(1, len(part) + 1))
+        assert part["feature"].is_unique
+    with pytest.raises(ParameterError, match="Expected n "):
+        model.top_features(0)
+
+
 # -- names, types, devices -----------------------------------------------------------------------------------
 
 
@@ -281,6 +288,16 @@ def test_devices_are_chosen_and_checked(name):
     assert new(name, device="cpu").fit(table()).module_.mask.device.type == "cpu"
     with pytest.raises(ParameterError, match="Expected device"):
         new(name, device="abacus").fit(table())
+
+
+@every_estimator
+def test_progress_goes_to_stderr_and_only_when_asked_for(name, capsys):
+    new(name).fit(table())
+    assert capsys.readouterr() == ("", "")
+    new(name, verbose=1).fit(table())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err != ""
 
 
 # -- on disk -------------------------------------------------------------------------------------------------
@@ -316,6 +333,7 @@ def test_nothing_works_before_fit(name, tmp_path):
         lambda model: model.score(table()),
         lambda model: model.inverse_transform(np.zeros((2, 2))),
         lambda model: model.effects(),
+        lambda model: model.top_features(),
         lambda model: model.save(tmp_path / "model"),
     ):
         with pytest.raises(NotFittedError):

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators, on instances small enough to fit in a blink."""
+"""scikit-learn's own checks of every estimator, on instances small enough to fit in a blink."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsevae import SparseVAE
+from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
 
 # A few epochs on random numbers do not settle, and say so; some checks pass constant features.
 pytestmark = [
@@ -15,6 +15,7 @@ pytestmark = [
 ]
 
 TINY = {"n_factors": 2, "n_init": 1, "max_epochs": 2}
+SMALL = {**TINY, "hidden_sizes": (4,)}
 
 
 class OnWholeNumbers(SparseVAE):
@@ -30,7 +31,12 @@ class OnWholeNumbers(SparseVAE):
 INSTANCES = [
     SparseVAE(**TINY, hidden_sizes=(4, 4)),
     SparseVAE(**TINY, hidden_sizes=()),
-    OnWholeNumbers(**TINY, hidden_sizes=(4,), likelihood="poisson", recipe="paper"),
+    OnWholeNumbers(**SMALL, likelihood="poisson", recipe="paper"),
+    VAE(**SMALL),
+    VAE(**SMALL, beta=4.0, recipe="paper"),
+    VSC(**SMALL),
+    OIVAE(**SMALL),
+    NMF(n_factors=2),
 ]
 
 

@@ -131,12 +131,3 @@ def test_the_best_of_several_starts_is_kept(monkeypatch):
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(ParameterError, match=message):
         VAE(2, **parameters).fit(two_factors(40))
-
-
-def test_progress_goes_to_stderr_and_only_when_asked_for(capsys):
-    VAE(2, hidden_sizes=(4,), max_epochs=3, random_state=0).fit(two_factors(40))
-    assert capsys.readouterr() == ("", "")
-    VAE(2, hidden_sizes=(4,), max_epochs=3, random_state=0, verbose=1).fit(two_factors(40))
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "epoch" in err

@@ -10,7 +10,7 @@ from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.testing import assert_close
 
 from sparsevae.divergences import kl_spike_slab
-from sparsevae.modules.vsc import SpikeSlab, VSCModule
+from sparsevae.modules.vsc import SpikeSlab, VSCModule, _released_kl
 
 FLOAT64 = torch.float64
 
@@ -184,15 +184,28 @@ def test_the_released_arithmetic_is_kept_apart(make_vsc, make_rows):
 
 
 @pytest.mark.parametrize("variance, released", [(2.0, -0.13), (100.0, -0.33)])
-def test_the_released_divergence_can_be_negative_where_the_right_one_is_not(make_vsc, variance, released):
+def test_the_released_divergence_can_be_negative_where_the_right_one_is_not(variance, released):
     zero = torch.zeros(1, 1, dtype=FLOAT64)
     gamma = torch.logit(torch.full((1, 1), 0.05, dtype=FLOAT64))
     posterior, prior = SpikeSlab(zero, zero, gamma), SpikeSlab(zero, zero + variance, gamma)
     prior = prior._replace(log_variance=prior.log_variance.log())
-    share = torch.zeros(1, 1, dtype=FLOAT64)
-    value = make_vsc(n_factors=1, released=True)._selected_kl(posterior, prior, share)
-    assert value.item() == pytest.approx(released, abs=0.01)
+    assert _released_kl(*posterior, *prior).item() == pytest.approx(released, abs=0.01)
     assert kl_spike_slab(*posterior, *prior).item() > 0
+
+
+def test_the_released_penalty_takes_each_pseudo_input_by_itself_and_counts_features(make_vsc, make_rows):
+    module, x = make_vsc(released=True, sparsity=0.2), make_rows()
+    prior, log_share = module.prior(), module.select(x)
+    gamma = torch.sigmoid(prior.logits).mean(-1)
+    each = kl_divergence(Bernoulli(gamma), Bernoulli(torch.full_like(gamma, 0.2)))
+    expected = module.n_features * (log_share.exp() * each).sum(-1)
+    assert_close(module._sparsity_penalty(prior, log_share), expected)
+
+
+def test_a_score_is_a_bound_whatever_the_objective_was(make_vsc, make_rows):
+    right, released = make_vsc().eval(), make_vsc(released=True).eval()
+    draws = noise_of(right, 5)
+    assert_close(released.bound(make_rows(), draws), right.bound(make_rows(), draws))
 
 
 def test_a_module_is_rebuilt_from_its_configuration(make_vsc, make_observation, make_rows):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.estimators.preparing import FitData
-from sparsevae.estimators.reading import average_slopes
+from sparsevae.estimators.reading import average_slopes, strongest_features
 from sparsevae.modules import FactorModule
 from sparsevae.training import Phase, TrainingLog, train
 from sparsevae.training.loop import Progress, held_out_bound
@@ -146,6 +146,24 @@ class NeuralEstimator(FactorEstimator):
         names = self.get_feature_names_out()[self.active_factors_]
         return pd.DataFrame(
             self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
+        )
+
+    def top_features(self, n: int = 10) -> pd.DataFrame:
+        """The features that change most with each active factor, in units of their own standard deviation.
+
+        Counts and yes/no answers count by the change of their expected value. Columns: factor, rank, feature,
+        effect, and loading where the method has loadings.
+        """
+        check_is_fitted(self, "module_")
+        check_positive("n", n, integer=True)
+        active = self.active_factors_
+        values = {"effect": self.effects_[:, active]}
+        if hasattr(self, "mask_"):
+            values["loading"] = self.mask_[:, active]
+        scale = self.module_.observation.scale.numpy()[:, None]
+        factors = self.get_feature_names_out()[active]
+        return strongest_features(
+            np.abs(values["effect"]) / scale, n, factors, self._feature_names(), **values
         )
 
 

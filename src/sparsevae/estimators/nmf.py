@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.estimators.plug_in import PlugInEstimator
+from sparsevae.estimators.reading import strongest_features
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.validation import check_fraction, check_positive, row_totals
 
@@ -45,7 +48,7 @@ class NMF(PlugInEstimator):
     random_state : int, RandomState or None
         Of the start, where there are more factors than samples or features.
     verbose : int
-        1 prints scikit-learn's progress.
+        1 prints scikit-learn's progress to stderr.
 
     Attributes
     ----------
@@ -115,7 +118,8 @@ class NMF(PlugInEstimator):
             random_state=np.random.RandomState() if self.random_state is None else self.random_state,
             verbose=self.verbose,
         )
-        with warnings.catch_warnings():
+        to_stderr = redirect_stdout(sys.stderr) if self.verbose else nullcontext()
+        with warnings.catch_warnings(), to_stderr:
             warnings.simplefilter("ignore", ConvergenceWarning)
             codes = model.fit_transform(X)
         # In one order of memory, so that products round the same before and after a round trip to disk.
@@ -181,6 +185,17 @@ class NMF(PlugInEstimator):
     def effects(self) -> pd.DataFrame:
         """Slope of each feature on each factor: for a linear model, the loadings."""
         return self.loadings()
+
+    def top_features(self, n: int = 10) -> pd.DataFrame:
+        """The features with the largest weights of each active factor.
+
+        Columns: factor, rank, feature, loading.
+        """
+        check_is_fitted(self, self._fitted)
+        check_positive("n", n, integer=True)
+        loadings = self.mask_[:, self.active_factors_]
+        factors = self.get_feature_names_out()[self.active_factors_]
+        return strongest_features(loadings, n, factors, self._feature_names(), loading=loadings)
 
     # -- helpers --------------------------------------------------------------------------------------------
 

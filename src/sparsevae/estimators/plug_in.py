@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sparsevae.validation import column_moments
 __all__ = ["PlugInEstimator"]
 
 _NU = 3.0  # degrees of freedom of the noise prior, as for the other estimators
+_BLOCK = 1 << 22  # entries that are dense at a time
 _FLOOR = 1e-6  # smallest share of a word, rate or probability: the released code's
 _DISPERSION = (1e-3, 1e6)  # range of the inverse dispersion; above it a count is Poisson
 
@@ -49,6 +51,13 @@ class PlugInEstimator(TableEstimator):
         """
         check_is_fitted(self, self._fitted)
         X = self._check_table(X, reset=False)
+        return np.concatenate([self._score_rows(x) for x in _blocks(X)])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log likelihood per sample at its own reconstruction; higher is better, and not a bound."""
+        return super().score(X, y)
+
+    def _score_rows(self, X: Any) -> np.ndarray:
         mean = self._reconstruct(X)
         total = np.zeros(X.shape[0])
         for part, columns in self._likelihood().split(X.shape[1]):
@@ -61,28 +70,28 @@ class PlugInEstimator(TableEstimator):
             )
         return total
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log likelihood per sample at its own reconstruction; higher is better, and not a bound."""
-        return super().score(X, y)
-
     def _learn_spread(self, X: Any) -> None:
         """Noise variances, and inverse dispersions of counts, from what the reconstruction leaves."""
         n_samples, n_features = X.shape
-        mean = self._reconstruct(X)
-        squares = np.square((X.toarray() if hasattr(X, "toarray") else X) - mean).sum(0)
+        left, sums, squares = np.zeros((3, n_features))  # squared errors; sums of the means and their squares
+        for x in _blocks(X):
+            mean = self._reconstruct(x)
+            left += np.square((x.toarray() if hasattr(x, "toarray") else x) - mean).sum(0)
+            sums += mean.sum(0)
+            squares += np.square(mean).sum(0)
         self.noise_variance_ = np.full(n_features, np.nan)
         self.inverse_dispersion_ = np.full(n_features, np.nan)
         variances = column_moments(X)[1]
         for part, columns in self._likelihood().split(n_features):
             if part.support == "real":
                 xi = calibrate_noise_scale(variances[columns]) if variances[columns].any() else 1.0
-                residual = torch.as_tensor(squares[columns])
+                residual = torch.as_tensor(left[columns])
                 self.noise_variance_[columns] = map_noise_variance(residual, n_samples, _NU, xi).numpy()
             elif part.has_dispersion:
                 # Var(x) = m + m²/r.
-                excess = np.maximum(squares[columns] - mean[:, columns].sum(0), 0.0)
-                square = np.square(mean[:, columns]).sum(0)
-                ratio = np.divide(square, excess, out=np.full(len(columns), np.inf), where=excess > 0)
+                excess = np.maximum(left[columns] - sums[columns], 0.0)
+                ratio = np.full(len(columns), np.inf)
+                np.divide(squares[columns], excess, out=ratio, where=excess > 0)
                 self.inverse_dispersion_[columns] = np.clip(ratio, *_DISPERSION)
 
     def _state(self) -> dict[str, Any]:
@@ -91,6 +100,13 @@ class PlugInEstimator(TableEstimator):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def _blocks(X: Any) -> Iterator[Any]:
+    """Rows in blocks whose dense form is small, so that a sparse table is never made dense as a whole."""
+    step = max(1, _BLOCK // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        yield X[start : start + step]
 
 
 def _possible(mean: np.ndarray, likelihood: str) -> np.ndarray:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import permute_factors_
 
-__all__ = ["average_slopes", "order_factors_"]
+__all__ = ["average_slopes", "order_factors_", "strongest_features"]
 
 _STEP = 0.1  # of a central difference, in standard deviations of a factor: an average slope, not a kink's
 
@@ -80,6 +81,34 @@ def order_factors_(
             sign[new] = np.sign(slopes[np.where(candidates, strength[:, k], -1.0).argmax(), k])
     permute_factors_(module, torch.as_tensor(order), torch.as_tensor(sign))
     return order
+
+
+def strongest_features(
+    strength: np.ndarray, n: int, factors: Sequence[Any], features: Sequence[Any], **values: np.ndarray
+) -> pd.DataFrame:
+    """The n strongest features of each factor, strongest first; features of strength zero are left out.
+
+    Parameters
+    ----------
+    strength : ndarray of shape (n_features, n_factors)
+    n : int
+    factors, features : sequence
+        Names.
+    **values : ndarray of shape (n_features, n_factors)
+        What further columns show.
+
+    Returns
+    -------
+    DataFrame
+        Columns: factor, rank, feature, and those of ``values``.
+    """
+    rows = [
+        (factors[k], rank, features[j], *(value[j, k] for value in values.values()))
+        for k in range(len(factors))
+        for rank, j in enumerate(np.argsort(-strength[:, k], kind="stable")[:n], start=1)
+        if strength[j, k] > 0
+    ]
+    return pd.DataFrame(rows, columns=["factor", "rank", "feature", *values])
 
 
 @torch.no_grad()

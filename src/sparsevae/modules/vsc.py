@@ -10,7 +10,7 @@ a sample is compared with. Shapes are those of `FactorModule`, replicates ``...`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -164,7 +164,8 @@ class VSCModule(FactorModule):
         if self.training:
             self._collect(x, output, *posterior.moments(), features)
             self._shares = self._shares + log_share.detach().exp().sum(-2)
-        kl = self._selected_kl(posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
+        divergence = _released_kl if self.config["released"] else kl_spike_slab
+        kl = _selected(divergence, posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
         return Loss(
             reconstruction=-self.log_likelihood(x, output, features).mean(-1),
             kl=self.config["beta"] * kl.mean(-1),
@@ -175,11 +176,12 @@ class VSCModule(FactorModule):
         r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `FactorModule.bound`.
 
         The selector is the posterior of u, so its divergence from π counts too; the draw towards α does not.
+        It is a bound for a module with the released arithmetic as well, which has another objective.
         """
         posterior, log_share = self.posterior(x), self.select(x)
         terms = [self.log_likelihood(x, self.decode(self.draw(posterior, draw))) for draw in draws]
         choice = (log_share.exp() * (log_share - self.pseudo_share.log().unsqueeze(-2))).sum(-1)
-        kl = self._selected_kl(posterior, self.prior(), log_share) + choice
+        kl = _selected(kl_spike_slab, posterior, self.prior(), log_share) + choice
         return torch.stack(terms).double().mean(0) - kl.double()
 
     @torch.no_grad()
@@ -218,16 +220,16 @@ class VSCModule(FactorModule):
             return _RELEASED_SLOPE
         return _SLOPES[0] + (_SLOPES[1] - _SLOPES[0]) * self.warmth
 
-    def _selected_kl(self, posterior: SpikeSlab, prior: SpikeSlab, log_share: Tensor) -> Tensor:
-        divergence = _released_kl if self.config["released"] else kl_spike_slab
-        each = divergence(*posterior.unsqueeze(-2), *prior.unsqueeze(-3))  # ... × sample × pseudo-input
-        return (log_share.exp() * each).sum(-1)
-
     def _sparsity_penalty(self, prior: SpikeSlab, log_share: Tensor) -> Tensor:
-        gamma = (log_share.exp() @ torch.sigmoid(prior.logits)).mean(-1)  # ... × sample
-        target = torch.logit(torch.as_tensor(self.config["sparsity"], dtype=gamma.dtype, device=gamma.device))
-        weight = self.n_features if self.config["released"] else self.n_factors
-        return weight * kl_bernoulli(torch.logit(gamma, eps=1e-6), target)
+        share, gamma = log_share.exp(), torch.sigmoid(prior.logits).mean(-1, keepdim=True)
+        alpha = torch.logit(torch.as_tensor(self.config["sparsity"], dtype=gamma.dtype, device=gamma.device))
+
+        def distance(rate: Tensor) -> Tensor:
+            return kl_bernoulli(torch.logit(rate, eps=1e-6), alpha)
+
+        if self.config["released"]:  # the average over pseudo-inputs outside instead of inside
+            return self.n_features * (share @ distance(gamma)).squeeze(-1)
+        return self.n_factors * distance(share @ gamma).squeeze(-1)  # ... × sample
 
     def _reset_statistics(self) -> None:
         super()._reset_statistics()
@@ -264,6 +266,14 @@ class _GatedEncoder(Encoder):
         """Slab and gate of each factor, for encoder inputs of shape (..., n_samples, n_features)."""
         h = self.hidden(x)
         return SpikeSlab(*self.moments(x, h), h @ self.gate_weight.mT + self.gate_bias.unsqueeze(-2))
+
+
+def _selected(
+    divergence: Callable[..., Tensor], posterior: SpikeSlab, prior: SpikeSlab, log_share: Tensor
+) -> Tensor:
+    """Divergence of each posterior from those of the pseudo-inputs, averaged by the selector."""
+    each = divergence(*posterior.unsqueeze(-2), *prior.unsqueeze(-3))  # ... × sample × pseudo-input
+    return (log_share.exp() * each).sum(-1)
 
 
 def _released_kl(
