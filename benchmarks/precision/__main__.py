@@ -25,7 +25,7 @@ from sparsevae import SparseVAE
 from sparsevae.decoder import bfloat16_supported
 from sparsevae.exceptions import DataError
 
-EPOCHS = {"peerread": 24, "zeisel": 80, "movielens": 24}  # fewer than a fit by default has
+EPOCHS = {"peerread": 12, "zeisel": 60, "movielens": 16}  # fewer than a fit by default has
 HELD_OUT = 0.2
 PRECISIONS = ("float32", "bfloat16")
 KEY = ["problem", "seed", "precision"]
