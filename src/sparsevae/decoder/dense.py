@@ -15,7 +15,7 @@ from sparsevae.decoder.weights import DecoderWeights, check_decoder_inputs, relu
 
 __all__ = ["decode_dense", "decode_shared"]
 
-_PER_SHARE = 1 << 16  # activations per layer that make it worth handing replicates to another thread
+_PER_SHARE = 1 << 17  # activations per layer that make it worth handing replicates to another thread
 
 
 def decode_dense(mask: Tensor, z: Tensor, weights: DecoderWeights) -> Tensor:
