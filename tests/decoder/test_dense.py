@@ -5,7 +5,14 @@ import pytest
 import torch
 from hypothesis import given
 
-from sparsevae.decoder import DecoderWeights, MaskedDecoder, decode_dense, decode_literal, decode_shared
+from sparsevae.decoder import (
+    DecoderWeights,
+    MaskedDecoder,
+    decode_dense,
+    decode_literal,
+    decode_shared,
+    dense,
+)
 
 HIDDEN_SIZES = [(), (8,), (8, 6), (8, 6, 5)]
 
@@ -28,6 +35,25 @@ def test_replicates_do_not_mix(generator, hidden_sizes, replicates):
         at = tuple(index.tolist())
         expected = decode_literal(mask[at], z[at], _replicate(decoder.weights(), at))
         torch.testing.assert_close(output[at], expected)
+
+
+@pytest.mark.parametrize("hidden_sizes", HIDDEN_SIZES[1:])
+def test_replicates_shared_out_among_threads_have_the_same_gradients(monkeypatch, generator, hidden_sizes):
+    decoder = MaskedDecoder(6, 4, hidden_sizes, replicates=(5,), generator=generator).double()
+    mask = torch.randn(5, 6, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    z = torch.randn(5, 9, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    grad_output = torch.randn(5, 9, 6, generator=generator, dtype=torch.float64)
+
+    def gradients():
+        output = decode_dense(mask, z, decoder.weights())
+        return [output, *torch.autograd.grad(output, [mask, z, *decoder.weights().tensors()], grad_output)]
+
+    together = gradients()
+    monkeypatch.setattr(dense, "_PER_SHARE", 1)
+    monkeypatch.setattr(dense, "n_decoder_threads", lambda: 3)
+    assert [share.stop - share.start for share in dense._shares(5, 100, z.device)] == [1, 2, 2]
+    for whole, shared in zip(together, gradients(), strict=True):
+        torch.testing.assert_close(shared, whole)
 
 
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 4), st.integers(0, 2**31))
