@@ -29,6 +29,7 @@ def test_json_has_the_settings_and_a_record_per_method(shared):
     record = json.loads(result.stdout)
     assert record["likelihood"] == "gaussian"
     assert record["seed"] == 4
+    assert record["test_fraction"] == 0.2
     first, second = record["methods"]
     assert first["method"] == "NMF"
     assert first["score"] is None
@@ -42,6 +43,15 @@ def test_the_likelihood_is_chosen_by_a_look_and_can_be_named(shared):
     assert "Expected likelihood" in refusal("compare", shared / "table.csv", "-m", "PCA", "--likelihood", "x")
 
 
-def test_unknown_methods_are_refused_before_the_table_is_read(tmp_path):
+def test_what_is_written_wrongly_is_refused_before_the_table_is_read(tmp_path):
     message = refusal("compare", tmp_path / "absent.csv", "--methods", "VEA")
     assert "Expected methods to be among SparseVAE" in message
+    message = refusal("compare", tmp_path / "absent.csv", "--methods", "NMF, VAE(gamma=1)")
+    assert "Expected parameters of VAE; got gamma" in message
+
+
+def test_each_method_says_how_it_did_while_the_others_are_waited_for(shared):
+    result = invoke("compare", shared / "table.csv", "-m", "PCA, NMF", *QUICK)
+    lines = result.stderr.splitlines()
+    assert lines[lines.index("Fitting PCA ...") + 1].startswith("  score ")
+    assert lines[lines.index("Fitting NMF ...") + 1].startswith("  not fitted: Expected no Negative values")

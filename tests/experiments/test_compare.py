@@ -140,6 +140,14 @@ def test_unknown_parameters_are_refused_with_those_that_exist(counts):
         compare(counts, "VAE(gamma=4)")
 
 
+def test_what_is_wrong_with_any_method_is_said_before_the_first_fit(counts, monkeypatch):
+    monkeypatch.setattr(NMF, "fit", lambda *_: pytest.fail("fitted before all parameters were checked"))
+    with pytest.raises(ParameterError, match="Expected beta"):
+        compare(counts, "NMF, VAE(beta=-1)")
+    with pytest.raises(ParameterError, match="at least one method"):
+        compare(counts, [])
+
+
 def test_a_bad_likelihood_is_an_error_and_not_a_note(counts):
     with pytest.raises(ParameterError, match="Expected likelihood"):
         compare(counts, "NMF", likelihood="softmax")

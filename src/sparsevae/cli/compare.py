@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 import pandas as pd
@@ -22,7 +21,7 @@ from sparsevae.cli.options import (
 )
 from sparsevae.cli.tables import read_table
 from sparsevae.experiments import compare as compare_methods
-from sparsevae.experiments.compare import DEFAULT, METHODS, parse_methods
+from sparsevae.experiments.compare import DEFAULT, METHODS, make_estimators, parse_methods
 
 __all__ = ["compare"]
 
@@ -65,11 +64,12 @@ def compare(
 ) -> None:
     """Fit several methods to the same rows of a table and measure them on the same held-out rows.
 
-    Columns: score, the mean bound on log p(x) of a held-out row (higher is better; none for methods that are
-    not models of codes); reconstruction, the mean of -log p(x | code) (lower is better); seconds of the fit;
-    factors in use; sparsity, the share of exact zeros among their loadings.
+    Columns: score, the mean bound on log p(x) of a held-out row (higher is better; none for methods that do
+    not charge for their codes); reconstruction, the mean of -log p(x | code), at the code that a method finds
+    for the row (lower is better, and easy to have with many factors); seconds of the fit; factors in use;
+    sparsity, the share of exact zeros among their loadings.
     """
-    wanted = parse_methods(methods)
+    parse_methods(methods)  # what is written wrongly is said before a table is read
     options = ReadOptions(
         header=header,
         id_column=id_column,
@@ -86,29 +86,37 @@ def compare(
         likelihood, reason = choose_likelihood(data.X)
         say(f"  The likelihood is {likelihood}, because {reason}. (--likelihood NAME for another.)")
     parameters: dict[str, Any] = {} if max_epochs is None else {"max_epochs": max_epochs}
+    estimators = make_estimators(
+        methods, n_factors=factors, likelihood=likelihood, random_state=seed, **parameters
+    )
     results = []
     with collect_warnings():
-        for label in wanted:
+        for label, estimator in estimators.items():
             say(f"Fitting {label} ...")
-            started = time.perf_counter()
             result = compare_methods(
                 data.for_estimator(),
-                label,
-                n_factors=factors,
-                likelihood=likelihood,
+                {label: estimator},
                 test_fraction=test_fraction,
                 random_state=seed,
-                **parameters,
             )
-            say(f"  done in {time.perf_counter() - started:.0f} s")
+            say(f"  {_in_words(result.iloc[0])}")
             results.append(result)
     frame = pd.concat(results)
     if as_json:
         records = frame.reset_index().to_dict("records")
         rows = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in records]
-        print_json({"likelihood": likelihood, "n_factors": factors, "seed": seed, "methods": rows})
+        settings = {"likelihood": likelihood, "n_factors": factors, "seed": seed}
+        print_json({**settings, "test_fraction": test_fraction, "methods": rows})
     else:
         print(_as_text(frame))
+
+
+def _in_words(row: pd.Series) -> str:
+    """How one method did, for those who wait for the others."""
+    if row["note"]:
+        return f"not fitted: {row['note']}"
+    score = "" if pd.isna(row["score"]) else f"score {row['score']:.3f}, "
+    return f"{score}reconstruction {row['reconstruction']:.3f}, in {row['seconds']:.1f} s"
 
 
 def _as_text(frame: pd.DataFrame) -> str:

@@ -20,7 +20,7 @@ from sparsevae.experiments.adapters import EASE, FactorAnalysisAdapter, LDAAdapt
 from sparsevae.experiments.measures import reconstruction_nll, score_of
 from sparsevae.validation import check_fraction
 
-__all__ = ["METHODS", "compare", "parse_methods"]
+__all__ = ["METHODS", "compare", "make_estimators", "parse_methods"]
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def compare(
     """
     check_fraction("test_fraction", test_fraction)
     common = {"n_factors": n_factors, "likelihood": likelihood, "random_state": random_state, **parameters}
-    estimators = _estimators(methods, common)
+    estimators = make_estimators(methods, **common)
     training, test = train_test_split(X, test_size=test_fraction, random_state=random_state)
     rows = {}
     for label, estimator in estimators.items():
@@ -144,34 +144,54 @@ def parse_methods(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
                 f"Expected numbers, words in quotes and tuples as parameters; got {ast.unparse(node)!r}. "
                 f"{example}"
             ) from error
+        known = METHODS[name.id]().get_params()
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise ParameterError(
+                f"Expected parameters of {name.id}; got {', '.join(unknown)}. It has {', '.join(known)}."
+            )
         methods[ast.unparse(node)] = (name.id, given)
     if not methods:
         raise ParameterError(f"Expected at least one method; got none. {example}")
     return methods
 
 
-def _estimators(methods: Any, common: dict[str, Any]) -> dict[str, TableEstimator]:
+def make_estimators(
+    methods: str | Iterable[Any] | Mapping[str, Any], **common: Any
+) -> dict[str, TableEstimator]:
+    """Estimators by label, with parameters that can be fitted with: what is wrong is said before any fit.
+
+    Parameters
+    ----------
+    methods : str, sequence or dict
+        As for `compare`.
+    **common
+        Parameters of the methods given by name, for those that have them.
+
+    Returns
+    -------
+    dict from str to estimator
+        Not fitted.
+    """
     if isinstance(methods, Mapping):
-        return {label: clone(estimator) for label, estimator in methods.items()}
-    chosen: dict[str, TableEstimator] = {}
-    for method in [methods] if isinstance(methods, str) else methods:
-        if isinstance(method, str):
-            for label, (name, given) in parse_methods(method).items():
-                chosen[label] = _make(name, given, common)
-        else:
-            label = type(method).__name__
-            chosen[label if label not in chosen else f"{label} {len(chosen) + 1}"] = clone(method)
+        chosen = {str(label): clone(estimator) for label, estimator in methods.items()}
+    else:
+        chosen = {}
+        for method in [methods] if isinstance(methods, str) else methods:
+            if isinstance(method, str):
+                for label, (name, given) in parse_methods(method).items():
+                    known = METHODS[name]().get_params()
+                    shared = {key: value for key, value in common.items() if key in known}
+                    chosen[label] = METHODS[name](**{**shared, **given})
+            else:
+                label = type(method).__name__
+                chosen[label if label not in chosen else f"{label} {len(chosen) + 1}"] = clone(method)
+    if not chosen:
+        raise ParameterError("Expected at least one method; got none. Pass names or estimators.")
+    for estimator in chosen.values():
+        if hasattr(estimator, "_check_parameters"):
+            estimator._check_parameters()
     return chosen
-
-
-def _make(name: str, given: dict[str, Any], common: dict[str, Any]) -> TableEstimator:
-    known = METHODS[name]().get_params()
-    unknown = set(given) - set(known)
-    if unknown:
-        raise ParameterError(
-            f"Expected parameters of {name}; got {', '.join(sorted(unknown))}. It has {', '.join(known)}."
-        )
-    return METHODS[name](**{**{key: value for key, value in common.items() if key in known}, **given})
 
 
 def _measure(estimator: TableEstimator, training: Any, test: Any) -> dict[str, Any]:
