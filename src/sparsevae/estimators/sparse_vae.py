@@ -66,7 +66,7 @@ class SparseVAE(Explained, FactorEstimator):
         Known anchor features, ``{feature: factor}``: their rows of the mask are fixed at one factor (Theorem
         1).
     n_init : int or "auto"
-        Starts for each number of factors tried; "auto" takes ten for a table of few features, four else.
+        Starts for each number of factors tried; "auto" takes forty for a table of few features, four else.
     hidden_sizes : tuple of int
         Widths of the hidden layers of encoder and decoder; ``()`` is the sparse linear factor model.
     batch_size : int

@@ -10,6 +10,8 @@ slopes.
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ _SLOPE_ROWS = 1000  # samples at which slopes are taken
 _FLOOR = 0.05  # smallest start of a mask entry relative to its row: small, but able to grow
 _HEAD_SCALE = 0.1  # of heads that are not fitted
 _HEAD_ROWS = 2000  # samples that the first heads are fitted to
+_MANY = 8  # starts from which on weak ones are given up early
+_CUTS = (0.15, 0.35)  # when, in shares of the epochs
+_SETTLE = 0.4  # share of the epochs with a falling learning rate
 _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 
@@ -61,6 +66,9 @@ def dense_starts(
     progress: Progress | None = None,
 ) -> list[tuple[FactorModule, TrainingLog]]:
     """For each number of factors, the best of ``n_init`` plain VAEs by its bound on the training rows.
+
+    Of many starts a quarter goes on after a seventh of the epochs, and a quarter of those after a third: a
+    start that has folded a factor shows it early.
 
     Parameters
     ----------
@@ -103,27 +111,39 @@ def dense_starts(
         # Fitted heads are quick where factors are many; small random ones explore more. Starts take turns.
         fitted = torch.tensor([start % 3 == 0 for _, start in group])
         fit_heads_(module, table.rows(_spread_rows(batches.rows, _HEAD_ROWS)), feature_mean, fitted)
-        settle = round(0.4 * epochs)
-        phases = [
-            Phase(
-                "dense",
-                epochs - settle,
-                (learning_rate, learning_rate),
-                kl_warmup=epochs // 8,
-            ),
-            Phase("dense", settle, (learning_rate, 0.1 * learning_rate)),
-        ]
-        log = train(module, batches, phases, generator=generator, progress=progress)
-        bounds = held_out_bound(module, batches).nan_to_num(-torch.inf)
-        for i, (count, _) in enumerate(group):
-            bound = float(bounds[i])
-            if count not in best or bound > best[count][0]:
-                best[count] = (
-                    bound,
-                    select(module, i),
-                    log.of(i),
-                )
+        alive = [count for count, _ in group]
+        logs = [TrainingLog() for _ in group]
+        for phases in _stages(epochs, learning_rate, n_init):
+            log = train(module, batches, phases, generator=generator, progress=progress)
+            logs = [before.followed_by(log.of(r)) for r, before in enumerate(logs)]
+            bounds = held_out_bound(module, batches).nan_to_num(-torch.inf).tolist()
+            kept = [r for count in dict.fromkeys(alive) for r in _leaders(alive, bounds, count)]
+            module = select(module, kept)
+            alive, logs, bounds = ([values[r] for r in kept] for values in (alive, logs, bounds))
+        for r, count in enumerate(alive):
+            if count not in best or bounds[r] > best[count][0]:
+                best[count] = (bounds[r], select(module, r), logs[r])
     return [best[count][1:] for count in counts]
+
+
+def _stages(epochs: int, learning_rate: float, n_init: int) -> list[list[Phase]]:
+    """Phases between the moments at which weak starts are given up; few starts all go to the end."""
+    settle = round(_SETTLE * epochs)
+    cuts = [round(share * epochs) for share in _CUTS] if n_init >= _MANY else []
+    ends = [*cuts, epochs - settle]
+    stages = []
+    for begin, end in pairwise([0, *ends]):
+        warm_up = epochs // 8 if begin == 0 else 0
+        stages.append([Phase("dense", end - begin, (learning_rate, learning_rate), kl_warmup=warm_up)])
+    stages[-1].append(Phase("dense", settle, (learning_rate, 0.1 * learning_rate)))
+    return stages
+
+
+def _leaders(counts: list[int], bounds: list[float], count: int) -> list[int]:
+    """Positions of the best starts with one number of factors: a quarter of many, all of few."""
+    own = [r for r, other in enumerate(counts) if other == count]
+    n_kept = math.ceil(len(own) / 4) if len(own) >= _MANY else len(own)
+    return sorted(own, key=lambda r: -bounds[r])[:n_kept]
 
 
 def sparse_start(

@@ -10,7 +10,7 @@ from sparsevae.estimators.preparing import FitData
 __all__ = ["Ingredients", "is_small", "module_options", "n_starts"]
 
 _SMALL = 1 << 18  # batch × features × width up to which ladders run side by side
-_STARTS_SMALL, _STARTS_LARGE = 10, 4  # few features leave more ways to fold a factor, and starts cost little
+_STARTS_SMALL, _STARTS_LARGE = 40, 4  # few features leave more ways to fold a factor, and starts cost little
 
 
 @dataclass(frozen=True)
