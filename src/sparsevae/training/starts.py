@@ -119,7 +119,8 @@ def dense_starts(
             bounds = held_out_bound(module, batches).nan_to_num(-torch.inf).tolist()
             kept = [r for count in dict.fromkeys(alive) for r in _leaders(alive, bounds, count)]
             module = select(module, kept)
-            alive, logs, bounds = ([values[r] for r in kept] for values in (alive, logs, bounds))
+            alive, logs = [alive[r] for r in kept], [logs[r] for r in kept]
+            bounds = [bounds[r] for r in kept]
         for r, count in enumerate(alive):
             if count not in best or bounds[r] > best[count][0]:
                 best[count] = (bounds[r], select(module, r), logs[r])
