@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from sparsevae import SparseVAE
+from sparsevae.modules import FactorModule
 
 # No deadline: no test asserts on time. Derandomised: the same examples on every machine and every run.
 settings.register_profile(
@@ -28,3 +35,41 @@ def rng() -> np.random.Generator:
 def generator() -> torch.Generator:
     """A torch generator with a fixed seed."""
     return torch.Generator().manual_seed(20240615)
+
+
+@pytest.fixture(scope="session")
+def linear_model() -> Callable[..., SparseVAE]:
+    """A fitted estimator without a fit: a linear model with given loadings, encoder by least squares."""
+
+    def make(X: Any, factors: np.ndarray, loadings: np.ndarray, **parameters: Any) -> SparseVAE:
+        """Loadings are in standard deviations of the features, or on the scale of the decoder's outputs."""
+        model = SparseVAE(loadings.shape[1], hidden_sizes=(), random_state=0, **parameters)
+        data = model._prepare(X)
+        module = FactorModule(
+            data.table.observation, loadings.shape[1], (), generator=torch.Generator().manual_seed(0)
+        ).requires_grad_(False)
+        inputs = (
+            module.observation.encoder_input(data.table.rows(torch.arange(len(factors)))).double().numpy()
+        )
+        encoder = np.linalg.lstsq(inputs, factors, rcond=None)[0].T
+        module.mask.copy_(torch.as_tensor(loadings))
+        module.encoder.mean_weight.zero_()
+        module.encoder.linear.copy_(torch.as_tensor(encoder))
+        module.encoder.log_variance_weight.zero_()
+        module.encoder.log_variance_bias.fill_(-3.0)
+        module.noise_variance.copy_(torch.as_tensor(1.0 - (loadings**2).sum(1)).clamp(0.05, 1.0))
+        model.starts_ = pd.DataFrame({"start": ["1"], "n_active": [2], "bound": [-1.0], "chosen": [True]})
+        unused = np.flatnonzero(~(loadings != 0).any(0))
+        model.dropped_factors_ = {int(k): "no feature uses it" for k in unused}
+        terms = {
+            "objective": [3.0, 2.0],
+            "reconstruction": [2.5, 1.6],
+            "kl": [0.5, 0.4],
+            "mask_penalty": [0.0, 0.0],
+        }
+        counts = {"n_nonzero": [9, 7], "n_active": [2, 2], "validation": [np.nan, -2.1]}
+        history = pd.DataFrame({"epoch": [1, 1], "phase": ["dense", "final"], **terms, **counts})
+        model._finish(module, history, data)
+        return model
+
+    return make

@@ -21,7 +21,7 @@ LAYERS = [
     {"training"},
     {"identifiability", "persistence"},
     {"estimators"},
-    {"tl"},
+    {"plotting", "tl"},
     {"experiments"},
     {"report"},
     {"cli"},

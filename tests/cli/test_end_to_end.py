@@ -1,4 +1,4 @@
-"""From a CSV file to the factors of new rows, in processes of their own, as a user would run it."""
+"""From a CSV file to the factors of new rows and a page, each in a process of its own, as users run it."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ def test_from_a_csv_file_to_the_factors_of_new_rows(tmp_path, frame, quick):
     factors = pd.read_csv(tmp_path / "factors.csv", index_col="person")
     assert list(factors.index) == list(frame.index[30:])
     assert list(factors.columns) == list(pd.read_csv(tmp_path / "run" / "loadings.csv", index_col=0).columns)
+    reported = run("report", "run", "-o", "report.html", cwd=tmp_path)
+    assert reported.returncode == 0, reported.stderr
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
     refused = run("transform", "run", "nowhere.csv", cwd=tmp_path)
     assert refused.returncode == 1
     assert refused.stderr == "Error: Expected a table at nowhere.csv; there is no such file.\n"

@@ -17,7 +17,7 @@ CSVS = {"loadings.csv", "effects.csv", "factors.csv", "history.csv"}
 
 def test_a_run_holds_what_is_needed_to_read_and_repeat_it(shared, frame):
     run = shared / "run"
-    assert {path.name for path in run.iterdir()} == CSVS | {"run.json", "model"}
+    assert {path.name for path in run.iterdir()} == CSVS | {"run.json", "model", "evidence.json", "log.txt"}
     record = json.loads((run / "run.json").read_text())
     assert record["format"] == 1
     assert record["seed"] == record["settings"]["random_state"] == 0
@@ -55,6 +55,12 @@ def test_the_zeros_of_the_mask_are_exact_in_the_file(shared):
     mask = SparseVAE.load(shared / "run" / "model").mask_
     loadings = pd.read_csv(shared / "run" / "loadings.csv", index_col=0)
     assert (loadings.to_numpy() != 0).sum() == (mask != 0).sum()
+
+
+def test_the_log_has_what_was_said_with_the_time(shared):
+    lines = (shared / "run" / "log.txt").read_text("utf-8").splitlines()
+    assert any("Fitting up to 3 factors" in line for line in lines)
+    assert all(line.startswith("20") for line in lines)
 
 
 def test_results_go_to_stdout_and_the_rest_to_stderr(shared, quick, tmp_path):

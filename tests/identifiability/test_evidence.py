@@ -57,3 +57,10 @@ def test_no_pairs_are_no_trouble(rng):
     mean, X = draw(rng)
     evidence = pair_evidence(mean[:, [0, 3]], np.array([0, 3]), np.array([0, 1]), X)
     assert all(len(column) == 0 for column in evidence)
+
+
+def test_features_of_two_values_have_no_squares_to_compare_by(rng):
+    mean, _ = draw(rng, 100)
+    answers = np.where(mean[:, [0, 1, 3, 4, 5]] > 0, 1.0, -1.0)
+    evidence = pair_evidence(mean[:, :2], np.arange(2), FACTORS[:2], answers)
+    assert np.isfinite(evidence.p_value).all()

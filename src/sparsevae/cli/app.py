@@ -11,7 +11,9 @@ from sparsevae.cli.compare import compare
 from sparsevae.cli.data import data
 from sparsevae.cli.demo import demo
 from sparsevae.cli.fit import fit
+from sparsevae.cli.report import report
 from sparsevae.cli.reproduce import reproduce
+from sparsevae.cli.stability import stability
 from sparsevae.cli.transform import transform
 
 __all__ = ["app", "main"]
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(fit)
 app.command()(transform)
+app.command()(report)
+app.command()(stability)
 app.command()(compare)
 app.command()(reproduce)
 app.add_typer(data, name="data")

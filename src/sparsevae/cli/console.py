@@ -9,6 +9,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,16 +19,41 @@ import typer
 
 from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
 
-__all__ = ["collect_warnings", "is_watched", "one_sentence_errors", "print_json", "say", "to_json"]
+__all__ = [
+    "collect_warnings",
+    "is_watched",
+    "keep_log",
+    "one_sentence_errors",
+    "print_json",
+    "say",
+    "to_json",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _INTERRUPTED = 130  # what a shell reports for a process that Ctrl-C ended
 
 
+_log: ContextVar[list[str] | None] = ContextVar("log", default=None)
+
+
 def say(message: str) -> None:
     """Print a message for the person at the terminal; stdout stays free for results."""
     print(message, file=sys.stderr, flush=True)
+    lines = _log.get()
+    if lines is not None:
+        lines.append(f"{datetime.now(UTC).isoformat(timespec='seconds')} {message}")
+
+
+@contextmanager
+def keep_log() -> Iterator[list[str]]:
+    """Collect what is said, with the time of each message."""
+    lines: list[str] = []
+    token = _log.set(lines)
+    try:
+        yield lines
+    finally:
+        _log.reset(token)
 
 
 def print_json(content: Any, *, compact: bool = False) -> None:

@@ -11,7 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say
+from sparsevae.cli.console import (
+    collect_warnings,
+    is_watched,
+    keep_log,
+    one_sentence_errors,
+    print_json,
+    say,
+)
 from sparsevae.cli.formats import ReadOptions
 from sparsevae.cli.likelihoods import choose_likelihood
 from sparsevae.cli.options import (
@@ -26,6 +33,7 @@ from sparsevae.cli.options import (
 from sparsevae.cli.runs import (
     RUN_FORMAT,
     check_place,
+    evidence_of,
     factors_of,
     name_features,
     new_run,
@@ -39,7 +47,16 @@ from sparsevae.estimators import SparseVAE
 
 __all__ = ["fit"]
 
-_FILES = ("run.json", "model", "loadings.csv", "effects.csv", "factors.csv", "history.csv")
+_FILES = (
+    "run.json",
+    "model",
+    "loadings.csv",
+    "effects.csv",
+    "factors.csv",
+    "history.csv",
+    "evidence.json",
+    "log.txt",
+)
 _TOP = 6  # features named per factor in the summary
 
 
@@ -82,7 +99,8 @@ def fit(
 
     RUN gets run.json (settings, versions, seed, fingerprint of the data), model (to load again), loadings.csv
     (which feature uses which factor), effects.csv (by how much, in the features' units), factors.csv (the
-    factors of each sample) and history.csv (the terms of the objective, epoch by epoch).
+    factors of each sample), history.csv (the terms of the objective, epoch by epoch), evidence.json (what the
+    report needs of the data) and log.txt.
     """
     check_place(out, force=force)
     reading = {
@@ -95,19 +113,21 @@ def fit(
     }
     typed = {"n_factors": factors, "likelihood": likelihood, "random_state": seed, "max_epochs": max_epochs}
     parameters, options = merge_settings(read_config(config), typed, reading)
-    data = _read(table, options)
-    reason = _settle_likelihood(parameters, data)
-    parameters.setdefault("random_state", 0)
-
-    model = SparseVAE(**parameters, verbose=int(is_watched()))
-    say(f"Fitting up to {model.n_factors} factors ...")
-    started = time.perf_counter()
-    with collect_warnings() as messages:
-        model.fit(data.for_estimator())
-        model.set_params(verbose=0)
-        name_features(model, data)
-        Z = factors_of(model, data)
-    seconds = time.perf_counter() - started
+    with keep_log() as log:
+        data = _read(table, options)
+        reason = _settle_likelihood(parameters, data)
+        parameters.setdefault("random_state", 0)
+        model = SparseVAE(**parameters, verbose=int(is_watched()))
+        say(f"Fitting up to {model.n_factors} factors ...")
+        started = time.perf_counter()
+        with collect_warnings() as messages:
+            model.fit(data.for_estimator())
+            model.set_params(verbose=0)
+            name_features(model, data)
+            Z = factors_of(model, data)
+            seconds = time.perf_counter() - started
+            say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
+            evidence = evidence_of(model, data, table, seen_in_fit=True)
     record = {
         "format": RUN_FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -127,6 +147,8 @@ def fit(
         write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
         write_csv(Z, folder / "factors.csv")
         write_csv(model.history_, folder / "history.csv", index=False)
+        write_json(folder / "evidence.json", evidence, compact=True)
+        (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
     if as_json:
         print_json({"run": str(out), **record})
     else:

@@ -21,15 +21,18 @@ from sparsevae.cli.console import to_json
 from sparsevae.cli.tables import TableFile
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
+from sparsevae.report import gather_evidence
 
 __all__ = [
     "RUN_FORMAT",
     "check_output",
     "check_place",
+    "evidence_of",
     "factors_of",
     "load_run",
     "name_features",
     "new_run",
+    "read_record",
     "versions",
     "write_csv",
     "write_json",
@@ -117,6 +120,21 @@ def load_run(path: Path) -> dict[str, Any]:
     return run
 
 
+def read_record(path: Path) -> dict[str, Any] | None:
+    """A JSON file of a run, or None where the run does not have it."""
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(
+            f"Expected {path} as sparsevae wrote it; it is cut off or changed ({error})."
+        ) from error
+    if not isinstance(content, dict):
+        raise DataError(f"Expected {path} as sparsevae wrote it; it holds something else.")
+    return content
+
+
 def name_features(model: SparseVAE, data: TableFile) -> None:
     """Give a fitted model the names of a sparse table, which has no place for them itself."""
     if data.feature_names is not None and sparse.issparse(data.X):
@@ -125,12 +143,22 @@ def name_features(model: SparseVAE, data: TableFile) -> None:
 
 def factors_of(model: SparseVAE, data: TableFile) -> pd.DataFrame:
     """The factors of each sample: a column per active factor, a row per sample, both with names."""
-    with warnings.catch_warnings():
-        # The names of a table were compared when it was read; an array or sparse matrix cannot show them.
-        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+    with _names_are_known():
         Z = model.transform(data.for_estimator())
     names = model.get_feature_names_out()[model.active_factors_]
     return pd.DataFrame(Z[:, model.active_factors_], index=data.row_labels(), columns=names)
+
+
+def evidence_of(model: SparseVAE, data: TableFile, path: Path, *, seen_in_fit: bool) -> dict[str, Any]:
+    """What a report needs of a table."""
+    with _names_are_known():
+        return gather_evidence(
+            model,
+            data.for_estimator(),
+            samples=data.row_labels().to_numpy(),
+            table_name=path.name,
+            seen_in_fit=seen_in_fit,
+        )
 
 
 def versions() -> dict[str, str]:
@@ -144,9 +172,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON that a person can read."""
-    path.write_text(to_json(content) + "\n", "utf-8")
+def write_json(path: Path, content: Any, *, compact: bool = False) -> None:
+    """Write JSON that a person can read, unless it is to be compact; the file is complete or not there."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(to_json(content, compact=compact) + "\n", "utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_csv(
@@ -188,6 +221,14 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
         raise DataError(
             "Expected pyarrow, to write Parquet; it is not installed: pip install 'sparsevae[parquet]'."
         ) from error
+
+
+@contextmanager
+def _names_are_known() -> Iterator[None]:
+    """The names of a table were compared when it was read; an array or sparse matrix cannot show them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        yield
 
 
 def _umask() -> int:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sparsevae.modules import FactorModule
 
-__all__ = ["Explained", "communalities", "variance_shares"]
+__all__ = ["Explained", "communalities", "order_features", "signed_strength", "variance_shares"]
 
 
 class Explained:
@@ -60,12 +60,30 @@ class Explained:
         return parts.astype({"n_features": int, "n_anchors": int})
 
 
+def signed_strength(model: Any) -> np.ndarray:
+    """Root of the variance share of each link, with the sign of its average slope: (n_features, n_factors).
+
+    For a linear model it is the standardised loading. Zero where the mask is.
+    """
+    sign = np.where(model.effects_ < 0, -1.0, 1.0)
+    return np.where(model.mask_ != 0, sign * np.sqrt(np.maximum(model.variance_shares_, 0.0)), 0.0)
+
+
+def order_features(model: Any) -> np.ndarray:
+    """Features by their strongest factor, anchors of it first, each by strength; without factor last."""
+    size = np.abs(signed_strength(model))
+    used = model.mask_ != 0
+    # A link may explain nothing: it still comes before no link.
+    strongest = np.where(used.any(1), (size + 1e-9 * used).argmax(1), used.shape[1])
+    return np.lexsort((-size.max(1), used.sum(1) > 1, strongest))
+
+
 @torch.no_grad()
 def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
     r"""Share of each feature's variance that is lost when a factor is held at zero.
 
-    .. math:: \frac{\sum_i \big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)^2}
-        {N \operatorname{Var}(x_j)}
+    .. math:: \frac{\operatorname{Var}_i\big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)}
+        {\operatorname{Var}(x_j)}
 
     It is the size of a link whatever the shape of its curve, and may be compared among features.
 
@@ -80,7 +98,7 @@ def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_features, n_factors)
-        Zero where the mask is, except under the multinomial, whose features share one total.
+        At most one. Zero where the mask is, except under the multinomial, whose features share one total.
     """
     means = _expected_rows(module, z, x)
     variance = _variance(module, means, x).clamp_min(1e-12)
@@ -88,7 +106,8 @@ def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
     for k in torch.nonzero(module.active()).ravel().tolist():
         without = z.clone()
         without[:, k] = 0.0
-        shares[:, k] = (means - _expected_rows(module, without, x)).square().mean(0) / variance
+        lost = (means - _expected_rows(module, without, x)).var(0, unbiased=False)
+        shares[:, k] = (lost / variance).clamp_max(1.0)
     return shares.double().numpy()
 
 

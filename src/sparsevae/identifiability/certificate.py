@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class Certificate:
         What the theory does not cover here.
     thresholds : dict
         The numbers that the verdicts rest on.
+    likelihood : str
+        Of the fit.
 
     Notes
     -----
@@ -70,6 +72,23 @@ class Certificate:
     pairs: pd.DataFrame = field(repr=False)
     notes: list[str] = field(default_factory=list)
     thresholds: dict[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
+    likelihood: str = "gaussian"
+
+    def with_stability(self, stability: Any) -> Certificate:
+        """The same evidence, with how often each factor returned, and the verdicts that follow from both.
+
+        Parameters
+        ----------
+        stability : Stability
+            From `sparsevae.stability`, of the same fit.
+        """
+        rows = []
+        for name, row in self.table.iterrows():
+            item = FactorEvidence.from_columns({str(key): value for key, value in row.items()})
+            item.returns = _returns(stability, str(name))
+            verdict, reason = judge(item, self.likelihood)
+            rows.append({"factor": name, "verdict": verdict, "reason": reason, **item.columns()})
+        return replace(self, table=_factor_table(rows))
 
     def summary(self) -> str:
         """The verdicts in words, with what is not proved."""
@@ -151,11 +170,11 @@ def certify(
             item.confirmed, item.suggested = _cross_check(groups, features[own], names)
         verdict, reason = judge(item, module.observation.likelihood.name)
         rows.append({"factor": factor_names[k], "verdict": verdict, "reason": reason, **item.columns()})
-    columns = ["factor", "verdict", "reason", *FactorEvidence().columns()]
     return Certificate(
-        table=pd.DataFrame(rows, columns=columns).set_index("factor"),
+        table=_factor_table(rows),
         pairs=_pairs_table(evidence, features, factors, names, factor_names),
         notes=theory_notes(module.observation, n_samples, _LEAST_ROWS),
+        likelihood=module.observation.likelihood.name,
     )
 
 
@@ -196,6 +215,11 @@ def _nearest(correlation: np.ndarray, k: int, active: np.ndarray) -> tuple[int |
         return None, 1.0
     nearest = int(others[np.abs(correlation[k, others]).argmax()])
     return nearest, float(1.0 - abs(correlation[k, nearest]))
+
+
+def _factor_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    columns = ["factor", "verdict", "reason", *FactorEvidence().columns()]
+    return pd.DataFrame(rows, columns=columns).set_index("factor")
 
 
 def _returns(stability: Any, factor: str) -> float:

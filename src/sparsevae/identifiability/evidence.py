@@ -120,5 +120,8 @@ def _squares(
         return None
     squares = np.square(scores / scores.std(0))
     squares -= squares.mean(0)
+    squares = squares[:, squares.std(0) > 1e-3]  # a score of two values has a square that does not vary
+    if not squares.shape[1]:
+        return None
     squares /= squares.std(0)
     return x.T @ squares / len(x), basis.T @ (x.T @ squares) / len(x), squares.T @ squares / len(x)

@@ -57,6 +57,16 @@ class FactorEvidence:
         return {"n_anchors": len(self.anchors), **vars(self)}
 
     @classmethod
+    def from_columns(cls, row: dict[str, Any]) -> FactorEvidence:
+        """The evidence behind a row of the table."""
+        known = {name: row[name] for name in vars(cls())}
+        for name in ("pair", "a2_rival", "nearest_factor"):
+            known[name] = known[name] if isinstance(known[name], str | tuple | list) else None
+        if known["pair"] is not None:
+            known["pair"] = tuple(known["pair"])
+        return cls(**known)
+
+    @classmethod
     def gather(
         cls,
         own: np.ndarray,

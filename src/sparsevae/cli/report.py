@@ -1,0 +1,88 @@
+"""``sparsevae report``: factor cards of a run as one page, and the same as JSON and CSV beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
+from sparsevae.cli.options import JsonOption
+from sparsevae.cli.rereading import read_for_run
+from sparsevae.cli.runs import evidence_of, load_run, read_record
+from sparsevae.cli.tables import fingerprint
+from sparsevae.estimators import SparseVAE
+from sparsevae.exceptions import DataError
+from sparsevae.identifiability.records import stability_from_record
+from sparsevae.report import build_content, output_files, write_report
+
+__all__ = ["report"]
+
+
+@one_sentence_errors
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")],
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="Take samples, curves and costs from this table instead of the fit's; best one that the fit "
+            "did not see.",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the page. [default: the name of the data]")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a page about a run: its factors in words and pictures, and what may be believed of each.
+
+    The page needs no other file and no network. Beside FILE.html come FILE.json with all of its content and
+    FILE.factors.csv, FILE.features.csv, FILE.links.csv and FILE.samples.csv. Nothing is fitted. If stability
+    has been run, its result is part of the page.
+    """
+    _check_output(output, force=force)
+    record = load_run(run)
+    model = SparseVAE.load(run / "model")
+    if table is None:
+        evidence = read_record(run / "evidence.json")
+        if evidence is None:
+            say(f"{run} has no evidence.json: without --table there are no verdicts, samples and costs.")
+    else:
+        evidence = _look_at(record, model, table)
+    refits = read_record(run / "stability.json")
+    content = build_content(
+        model,
+        evidence=evidence,
+        stability=None if refits is None else stability_from_record(refits),
+        record=record,
+        title=title or f"Factors of {record['data']['file']}",
+    )
+    written = write_report(content, output)
+    if as_json:
+        print_json({"run": str(run), "summary": content["summary"], "files": written})
+        return
+    for sentence in content["summary"]:
+        print(sentence)
+    beside = [path.name for name, path in written.items() if name != "page"]
+    print(f"Written to {output}, with {', '.join(beside)}")
+
+
+def _look_at(record: dict[str, Any], model: SparseVAE, table: Path) -> dict[str, Any]:
+    data = read_for_run(record, model, table)
+    say(f"Read {table}: {data.shape[0]} samples. Examining {len(model.active_factors_)} factors ...")
+    seen = fingerprint(table)["sha256"] == record["data"]["sha256"]
+    with collect_warnings():
+        return evidence_of(model, data, table, seen_in_fit=seen)
+
+
+def _check_output(path: Path, *, force: bool) -> None:
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"Expected an output file that ends in .html; got {path.name}.")
+    there = [other for other in output_files(path).values() if other.exists()]
+    if there and not force:
+        raise DataError(
+            f"Expected new files for the output; {there[0]} exists. Add --force to replace the report."
+        )

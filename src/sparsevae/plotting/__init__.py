@@ -1,0 +1,16 @@
+"""Plots of a fit: one function each, which draws on given axes, or on new ones, and returns them."""
+
+from sparsevae.plotting.masks import plot_factor_correlation, plot_mask
+from sparsevae.plotting.refits import plot_stability
+from sparsevae.plotting.samples import plot_embedding, plot_response
+from sparsevae.plotting.training import plot_history, plot_sparsity_path
+
+__all__ = [
+    "plot_embedding",
+    "plot_factor_correlation",
+    "plot_history",
+    "plot_mask",
+    "plot_response",
+    "plot_sparsity_path",
+    "plot_stability",
+]

@@ -1,0 +1,64 @@
+"""What all plots share: colours for colour-blind readers too, new axes without pyplot, short names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+__all__ = ["CATEGORIES", "DATA", "LINE", "MUTED", "diverging", "evenly", "new_axes", "short", "tidy"]
+
+LINE = "#1f5fa8"
+DATA = "#8a94a0"
+MUTED = "#6b7480"
+CATEGORIES = ("#1f5fa8", "#d9792b", "#2a9d75", "#b0529c", "#c9a227", "#4fb0d8", "#8a5a44", "#6b7480")
+
+_NEGATIVE, _POSITIVE = "#b8560b", "#14539a"
+_LONGEST = 28
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure of this size in inches.
+
+    The figure is made without pyplot: no window system is asked for, and nothing stays open.
+    """
+    if ax is not None:
+        return ax
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def diverging() -> Colormap:
+    """Orange below zero, blue above, pale in between; what is masked is left white."""
+    pale = [(0.0, _NEGATIVE), (0.35, "#eea766"), (0.5, "#f2f0ec"), (0.65, "#7fb0df"), (1.0, _POSITIVE)]
+    colours = LinearSegmentedColormap.from_list("sparsevae", pale)
+    return colours.with_extremes(bad="white")
+
+
+def short(name: Any, longest: int = _LONGEST) -> str:
+    """A name that fits a label: on one line, cut in the middle where its two ends tell most.
+
+    Dollar signs are escaped: matplotlib would set what stands between two of them as a formula.
+    """
+    text = " ".join(str(name).split()) or "(no name)"
+    if len(text) > longest:
+        tail = longest // 3
+        text = f"{text[: longest - tail - 1]}…{text[-tail:]}"
+    return text.replace("\\", "\\\\").replace("$", r"\$") if "$" in text else text
+
+
+def tidy(ax: Axes, *, sides: Sequence[str] = ("top", "right")) -> None:
+    """Take away what carries no information."""
+    for side in sides:
+        ax.spines[side].set_visible(False)
+    for side in set(ax.spines) - set(sides):
+        ax.spines[side].set_color("#c4cad0")
+    ax.tick_params(colors=MUTED, length=3 if len(sides) < len(ax.spines) else 0, labelcolor="#3a424b")
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """At most so many positions among ``count``, evenly spread."""
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))

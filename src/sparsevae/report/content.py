@@ -1,0 +1,262 @@
+"""The content of a report as plain values: what the page shows, and what the JSON beside it holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import sparsevae
+from sparsevae.estimators.explained import order_features, signed_strength
+from sparsevae.estimators.responses import directions
+from sparsevae.exceptions import DataError
+from sparsevae.identifiability import Certificate, Stability
+from sparsevae.identifiability.records import certificate_from_record, certificate_record
+from sparsevae.report.evidence import EVIDENCE_FORMAT
+from sparsevae.report.numbers import rounded
+from sparsevae.report.words import factor_label, summarise
+
+__all__ = ["CONTENT_FORMAT", "build_content"]
+
+CONTENT_FORMAT = 1
+"""Version of the layout of the JSON beside a page."""
+
+_HISTORY_ROWS = 600
+_NEIGHBOURS = 5  # other factors named on a card
+
+
+def build_content(
+    model: Any,
+    *,
+    evidence: dict[str, Any] | None = None,
+    stability: Stability | None = None,
+    record: dict[str, Any] | None = None,
+    title: str = "",
+) -> dict[str, Any]:
+    """Collect what a report says; nothing is fitted and no table is read.
+
+    Parameters
+    ----------
+    model : SparseVAE
+        Fitted.
+    evidence : dict, optional
+        From `gather_evidence`; without it there are no verdicts, points, samples and ablations.
+    stability : Stability, optional
+    record : dict, optional
+        The run's record: settings, versions, fingerprint of the data.
+    title : str
+
+    Returns
+    -------
+    dict
+        Plain values that JSON can hold. Features and factors are referred to by position in the lists
+        ``features`` and ``factors``.
+    """
+    evidence = _checked(evidence, model)
+    certificate = None
+    if evidence is not None:
+        certificate = certificate_from_record(evidence["certificate"])
+        if stability is not None:
+            certificate = certificate.with_stability(stability)
+    links = _links(model, stability)
+    features = _features(model, links)
+    factors = _factors(model, links, features, evidence, certificate, stability)
+    content = {
+        "format": CONTENT_FORMAT,
+        "title": title or "Factors of a fit",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "package_version": sparsevae.__version__,
+        "summary": [],
+        "source": None if evidence is None else evidence["source"],
+        "variance_explained": rounded(model.communalities_.mean()),
+        "n_possible_links": int(len(features) * len(factors)),
+        "features": features,
+        "feature_order": order_features(model).tolist(),
+        "factors": factors,
+        "links": links,
+        "correlation": rounded(_correlation(model)),
+        "stability": None if stability is None else _refits(stability),
+        "certificate": None if certificate is None else certificate_record(certificate),
+        "history": _history(model.history_),
+        "fit": _fit(model),
+        "settings": {name: _plain(value) for name, value in model.get_params().items() if name != "verbose"},
+        "run": {key: record[key] for key in _OF_THE_RUN if key in record} if record else {},
+    }
+    content["summary"] = summarise(content)
+    return content
+
+
+_OF_THE_RUN = ("created", "versions", "data", "seed", "assumptions", "warnings")
+
+
+def _checked(evidence: dict[str, Any] | None, model: Any) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    names = [str(name) for name in model.get_feature_names_out()[model.active_factors_]]
+    known = {"source", "certificate", "ablation", "curves", "samples"}
+    if evidence.get("format") != EVIDENCE_FORMAT or known - evidence.keys():
+        raise DataError(
+            f"Expected evidence of format {EVIDENCE_FORMAT}; got {evidence.get('format')!r}. Give the table, "
+            "and it is gathered anew."
+        )
+    if list(evidence["curves"]) != names:
+        raise DataError("Expected evidence on this fit; got that of another one. Give the table of this fit.")
+    return evidence
+
+
+def _links(model: Any, stability: Stability | None) -> dict[str, list[Any]]:
+    """The non-zero entries of the mask as columns, strongest first within a factor."""
+    active = model.active_factors_
+    shares = model.variance_shares_[:, active]
+    used = model.mask_[:, active] != 0
+    features, factors = np.nonzero(used)
+    order = np.lexsort((-shares[features, factors], factors))
+    j, a = features[order], factors[order]
+    k = active[a]
+    links = {
+        "feature": j.tolist(),
+        "factor": a.tolist(),
+        "weight": rounded(model.mask_[j, k]),
+        "effect": rounded(model.effects_[j, k]),
+        "strength": rounded(signed_strength(model)[j, k]),
+        "share": rounded(model.variance_shares_[j, k]),
+        "direction": directions(model)[j, k].tolist(),
+        "inclusion": rounded(model.inclusion_[j, k]),
+    }
+    if stability is not None:
+        names = [str(name) for name in model.get_feature_names_out()[active]]
+        chosen = stability.selection_probability.reindex(columns=names).to_numpy(dtype=float)
+        if len(chosen) != len(model.mask_):
+            raise DataError(
+                f"Expected a stability result on {len(model.mask_)} features, as in the fit; got one on "
+                f"{len(chosen)}. Run stability again."
+            )
+        links["selected"] = rounded(chosen[j, a], 3)
+    return links
+
+
+def _features(model: Any, links: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    numbers: list[list[int]] = [[] for _ in model.mask_]
+    strength = np.abs(np.asarray(links["strength"], dtype=float))
+    for link in np.argsort(-strength, kind="stable").tolist():
+        numbers[links["feature"][link]].append(link)
+    return [
+        {"name": str(name), "communality": rounded(communality), "links": own}
+        for name, communality, own in zip(model._feature_names(), model.communalities_, numbers, strict=True)
+    ]
+
+
+def _factors(
+    model: Any,
+    links: dict[str, list[Any]],
+    features: list[dict[str, Any]],
+    evidence: dict[str, Any] | None,
+    certificate: Certificate | None,
+    stability: Stability | None,
+) -> list[dict[str, Any]]:
+    correlation = _correlation(model)
+    names = [str(name) for name in model.get_feature_names_out()[model.active_factors_]]
+    verdicts = (
+        {}
+        if certificate is None
+        else {row["factor"]: row for row in certificate_record(certificate)["table"]}
+    )
+    refits = None if stability is None else stability.table
+    factors = []
+    for a, (k, name) in enumerate(zip(model.active_factors_, names, strict=True)):
+        own = [link for link, factor in enumerate(links["factor"]) if factor == a]
+        anchors = [link for link in own if len(features[links["feature"][link]]["links"]) == 1]
+        factor: dict[str, Any] = {
+            "name": name,
+            "label": "",
+            "variance_explained": rounded(model.variance_explained_[k]),
+            "links": own,
+            "anchors": anchors,
+            "inclusion_rate": rounded(model.inclusion_rate_[k]),
+            "neighbours": _neighbours(a, correlation, links, features),
+            "certificate": verdicts.get(name),
+            "stability": None,
+            "ablation": None,
+            "curves": [],
+            "samples": None,
+        }
+        factor["label"] = factor_label(factor, links, features)
+        if refits is not None and name in refits.index:
+            factor["stability"] = {str(key): rounded(value) for key, value in refits.loc[name].items()}
+        if evidence is not None:
+            factor["ablation"] = evidence["ablation"][name]
+            factor["curves"] = evidence["curves"][name]
+            factor["samples"] = evidence["samples"][name]
+        factors.append(factor)
+    return factors
+
+
+def _neighbours(
+    a: int, correlation: np.ndarray, links: dict[str, list[Any]], features: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Other factors by what they share with this one: features, and correlation."""
+    shared = np.zeros(len(correlation), dtype=int)
+    for feature in features:
+        factors = [links["factor"][link] for link in feature["links"]]
+        if a in factors:
+            shared[factors] += 1
+    shared[a] = -1
+    score = shared + 10.0 * np.abs(correlation[a])
+    score[a] = -np.inf
+    order = np.argsort(-score, kind="stable")[: min(_NEIGHBOURS, len(score) - 1)]
+    return [
+        {"factor": int(b), "correlation": rounded(correlation[a, b]), "n_shared": int(shared[b])}
+        for b in order
+    ]
+
+
+def _correlation(model: Any) -> np.ndarray:
+    active = model.active_factors_
+    return model.factor_covariance_[np.ix_(active, active)]
+
+
+def _refits(stability: Stability) -> dict[str, Any]:
+    fitted = stability.refits["failure"] == ""
+    return {
+        "how": stability.how,
+        "n_refits": len(stability.refits),
+        "n_failed": int((~fitted).sum()),
+        "n_active": [int(n) for n in stability.refits.loc[fitted, "n_active"]],
+    }
+
+
+def _history(history: pd.DataFrame) -> dict[str, Any]:
+    """The history by columns; of a very long one evenly spread epochs."""
+    rows = np.unique(np.linspace(0, max(len(history) - 1, 0), min(len(history), _HISTORY_ROWS)).astype(int))
+    kept = history.iloc[rows].assign(epoch=rows + 1)  # counted through all phases
+    return {
+        str(name): kept[name].astype(str).tolist()
+        if kept[name].dtype.kind not in "biuf"
+        else rounded(kept[name].to_numpy(dtype=float), 5)
+        for name in kept.columns
+    }
+
+
+def _fit(model: Any) -> dict[str, Any]:
+    starts = model.starts_.to_dict("records") if hasattr(model, "starts_") else []
+    dropped, names = getattr(model, "dropped_factors_", {}), model.get_feature_names_out()
+    return {
+        "n_epochs": int(model.n_iter_),
+        "not_used": [{"factor": str(names[k]), "reason": str(why)} for k, why in dropped.items()],
+        "starts": [{str(key): _plain(value) for key, value in start.items()} for start in starts],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | list | tuple):
+        array = np.asarray(value)
+        return rounded(array) if array.dtype.kind == "f" and array.size > 8 else array.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return rounded(value, 7)
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value if isinstance(value, str | int | bool | None) else str(value)

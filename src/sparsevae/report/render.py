@@ -1,0 +1,243 @@
+"""From the content of a report to its files: one page without any other file or address, JSON and CSV."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from sparsevae.report.figures import correlation_figure, curve_figure, history_figure, path_figure
+from sparsevae.report.numbers import percent, signed, significant
+from sparsevae.report.words import direction_word, visible
+
+__all__ = ["output_files", "render_html", "tables", "write_report"]
+
+_VERDICTS = ("identified", "weak", "not identified")
+_SHOWN_LINKS = 10  # of a factor on its card
+_LINK_COLUMNS = ("feature", "factor", "weight", "effect", "strength", "share", "direction", "inclusion")
+
+
+def render_html(content: dict[str, Any]) -> str:
+    """The page, with its style, script and pictures in it; names are escaped wherever they stand.
+
+    Parameters
+    ----------
+    content : dict
+        From `build_content`.
+    """
+    script = _template("report.js")
+    environment = Environment(
+        loader=DictLoader({"report.html": _template("report.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(_FILTERS)
+    factors = [{**factor, "id": _factor_id(factor)} for factor in content["factors"]]
+    history = content["history"]
+    links = content["links"]
+    return environment.get_template("report.html").render(
+        content={**content, "run": {key: content["run"].get(key) for key in _RUN_KEYS}},
+        factors=factors,
+        features=content["features"],
+        links=links,
+        thresholds=(content["certificate"] or {}).get("thresholds", {}),
+        verdict_counts=_verdict_counts(factors),
+        largest_share=max([factor["variance_explained"] for factor in factors], default=1.0) or 1.0,
+        shown_links=_SHOWN_LINKS,
+        curve_figure=curve_figure,
+        history_figure=history_figure(history),
+        history_terms=[name for name in _HISTORY_TERMS if any(history.get(name) or [])],
+        path_figure=path_figure(history),
+        correlation_figure=correlation_figure(content["correlation"], [f["name"] for f in factors]),
+        page_data=_page_data(content, factors),
+        css=Markup(_template("report.css")),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+
+
+def tables(content: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """The content as tables: factors, features, links and samples."""
+    features, factors, links = content["features"], content["factors"], content["links"]
+    link_table = pd.DataFrame(dict(links))
+    link_table["feature"] = [features[j]["name"] for j in links["feature"]]
+    link_table["factor"] = [factors[a]["name"] for a in links["factor"]]
+    feature_table = pd.DataFrame(
+        {
+            "feature": [feature["name"] for feature in features],
+            "communality": [feature["communality"] for feature in features],
+            "n_factors": [len(feature["links"]) for feature in features],
+            "strongest_factor": [
+                factors[links["factor"][feature["links"][0]]]["name"] if feature["links"] else ""
+                for feature in features
+            ],
+        }
+    )
+    samples = [
+        (factor["name"], end, rank, sample["sample"], sample["value"])
+        for factor in factors
+        if factor["samples"]
+        for end in ("strongest", "weakest")
+        for rank, sample in enumerate(factor["samples"][end], start=1)
+    ]
+    return {
+        "factors": pd.DataFrame([_factor_row(factor) for factor in factors], columns=_FACTOR_COLUMNS),
+        "features": feature_table,
+        "links": link_table[[*_LINK_COLUMNS, *(set(links) - set(_LINK_COLUMNS))]],
+        "samples": pd.DataFrame(samples, columns=["factor", "end", "rank", "sample", "value"]),
+    }
+
+
+def output_files(path: Path) -> dict[str, Path]:
+    """The files of a report by what they hold, given the name of the page."""
+    named = {
+        name: path.with_name(f"{path.stem}.{name}.csv")
+        for name in ("factors", "features", "links", "samples")
+    }
+    return {"page": path, "json": path.with_suffix(".json"), **named}
+
+
+def write_report(content: dict[str, Any], path: str | Path) -> dict[str, Path]:
+    """Write the page, and its content as JSON and CSV beside it.
+
+    Parameters
+    ----------
+    content : dict
+        From `build_content`.
+    path : str or Path
+        Of the page. ``report.html`` comes with ``report.json`` and ``report.factors.csv``,
+        ``report.features.csv``, ``report.links.csv`` and ``report.samples.csv``. Files of these names are
+        replaced.
+
+    Returns
+    -------
+    dict
+        The files by what they hold.
+    """
+    named = output_files(Path(path))
+    text = {
+        "page": render_html(content),
+        "json": json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n",
+        **{name: frame.to_csv(index=False, lineterminator="\n") for name, frame in tables(content).items()},
+    }
+    named["page"].parent.mkdir(parents=True, exist_ok=True)
+    for name, target in named.items():
+        _replace(target, text[name])
+    return named
+
+
+def _page_data(content: dict[str, Any], factors: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the page's script works with."""
+    kept = ("feature", "factor", "weight", "effect", "strength", "share", "direction", "selected")
+    return {
+        "names": [visible(feature["name"]) for feature in content["features"]],
+        "order": content["feature_order"],
+        "links": {name: content["links"][name] for name in kept if name in content["links"]},
+        "factors": [{key: visible(factor[key]) for key in ("id", "name", "label")} for factor in factors],
+    }
+
+
+def _verdict_counts(factors: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    verdicts = [factor["certificate"]["verdict"] for factor in factors if factor["certificate"]]
+    return [(verdict, verdicts.count(verdict)) for verdict in _VERDICTS if verdict in verdicts]
+
+
+_FACTOR_COLUMNS = [
+    "factor",
+    "label",
+    "variance_explained",
+    "n_features",
+    "n_anchors",
+    "verdict",
+    "reason",
+    "reproducibility",
+    "ablation_cost",
+    "ablation_standard_error",
+]
+_HISTORY_TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
+_RUN_KEYS = ("created", "versions", "data", "seed", "assumptions", "warnings")
+
+
+def _factor_row(factor: dict[str, Any]) -> dict[str, Any]:
+    certificate, ablation = factor["certificate"] or {}, factor["ablation"] or {}
+    return {
+        "factor": factor["name"],
+        "label": factor["label"],
+        "variance_explained": factor["variance_explained"],
+        "n_features": len(factor["links"]),
+        "n_anchors": len(factor["anchors"]),
+        "verdict": certificate.get("verdict", ""),
+        "reason": certificate.get("reason", ""),
+        "reproducibility": (factor["stability"] or {}).get("reproducibility"),
+        "ablation_cost": ablation.get("cost"),
+        "ablation_standard_error": ablation.get("standard_error"),
+    }
+
+
+def _factor_id(factor: dict[str, Any]) -> str:
+    """F and the number at the end of the factor's name: short enough for a column of the heat map."""
+    return "F" + "".join(character for character in factor["name"] if character.isdigit())
+
+
+def _cut(text: Any, longest: int) -> str:
+    text = str(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+
+
+def _role(links: list[int]) -> str:
+    return "no factor" if not links else "anchor" if len(links) == 1 else f"{len(links)} factors"
+
+
+_FILTERS = {
+    "pct": percent,
+    "num": lambda value, digits=3: significant(value, digits),
+    "sgn": lambda value, digits=3: signed(value, digits),
+    "thousands": lambda value: f"{value:,}",
+    "cut": _cut,
+    "plain": _plain,
+    "role": _role,
+    "ratio": lambda value, largest: f"{value / largest:.3f}",
+    "kind": lambda direction: {1: "pos", -1: "neg"}.get(direction, "bent"),
+    "arrow": lambda direction: {1: "▲", -1: "▼"}.get(direction, "◆"),
+    "direction": direction_word,
+    "rank": lambda certificate: _VERDICTS.index(certificate["verdict"]) if certificate else len(_VERDICTS),
+}
+
+
+def _template(name: str) -> str:
+    return files("sparsevae.report").joinpath("templates", name).read_text("utf-8")
+
+
+def _hash(script: str) -> str:
+    """By which the page's own script, and no other, is let run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, "utf-8", newline="\n")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

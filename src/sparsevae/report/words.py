@@ -1,0 +1,109 @@
+"""What a report says in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsevae.report.numbers import count, percent
+
+__all__ = ["direction_word", "factor_label", "summarise", "visible"]
+
+_LABEL = 3  # features that name a factor
+_LONGEST = 36  # characters of a name in running text
+_TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_INVISIBLE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_TURNS))
+
+
+def summarise(content: dict[str, Any]) -> list[str]:
+    """A few sentences that a reader can repeat."""
+    factors, features = content["factors"], content["features"]
+    if not factors:
+        reason = next(
+            (item["reason"] for item in content["fit"]["not_used"]), "every column of the mask is empty"
+        )
+        return [f"No factor was found in {count(len(features), 'feature')}: {reason}."]
+    used = len(content["links"]["feature"])
+    anchors = sum(len(feature["links"]) == 1 for feature in features)
+    without = sum(not feature["links"] for feature in features)
+    explained = percent(content["variance_explained"])
+    sentences = [
+        f"{count(len(factors), 'factor')} {_explain(factors)} {explained} of the variance of "
+        f"{count(len(features), 'feature')}.",
+        f"{used:,} of {content['n_possible_links']:,} possible links are used. "
+        f"{count(anchors, 'feature')} {_depend(anchors)} on one factor alone and so {_name(anchors)} it"
+        + (f"; {without:,} on none." if without else "."),
+    ]
+    certificate = content["certificate"]
+    if certificate is not None:
+        sentences.append(_verdicts(certificate["table"]))
+    stability = content["stability"]
+    if stability is not None:
+        sentences.append(_returns(factors, stability))
+    first = factors[0]
+    if first["label"]:
+        sentences.append(
+            f"The largest factor, {first['name']}, explains {percent(first['variance_explained'])} and is "
+            f"named by {first['label']}."
+        )
+    return sentences
+
+
+def factor_label(factor: dict[str, Any], links: dict[str, list[Any]], features: list[dict[str, Any]]) -> str:
+    """The strongest anchors of a factor, or its strongest features, as its name."""
+    chosen = factor["anchors"] or factor["links"]
+    names = [_cut(features[links["feature"][link]]["name"]) for link in chosen[:_LABEL]]
+    return ", ".join(names)
+
+
+def visible(text: str) -> str:
+    """Text without what cannot be seen: control characters, and marks that turn the direction of writing.
+
+    Without them a name cannot turn around the sentence that it stands in.
+    """
+    return text.translate(_INVISIBLE)
+
+
+def direction_word(direction: int) -> str:
+    """How a feature moves with a factor."""
+    return {1: "rises", -1: "falls"}.get(direction, "no single direction")
+
+
+def _verdicts(table: list[dict[str, Any]]) -> str:
+    counts = dict.fromkeys(("identified", "weak", "not identified"), 0)
+    for row in table:
+        counts[row["verdict"]] += 1
+    if counts["identified"] == len(table):
+        return {1: "The factor is identified.", 2: "Both factors are identified."}.get(
+            len(table), f"All {len(table)} factors are identified."
+        )
+    parts = [
+        f"{number} {'is' if number == 1 else 'are'} {verdict}" for verdict, number in counts.items() if number
+    ]
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"Of the {count(len(table), 'factor')}, {listed}: the cards say why."
+
+
+def _returns(factors: list[dict[str, Any]], stability: dict[str, Any]) -> str:
+    shares = [factor["stability"]["reproducibility"] for factor in factors if factor["stability"]]
+    often = sum(share >= 0.8 for share in shares)
+    what = "other seeds" if stability["how"] == "seed" else "bootstraps of the samples"
+    return (
+        f"In {count(stability['n_refits'], 'refit')} on {what}, {often} of {len(shares)} factors returned at "
+        "least four times out of five."
+    )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _explain(factors: list[Any]) -> str:
+    return "explains" if len(factors) == 1 else "explain"
+
+
+def _depend(number: int) -> str:
+    return "depends" if number == 1 else "depend"
+
+
+def _name(number: int) -> str:
+    return "names" if number == 1 else "name"
