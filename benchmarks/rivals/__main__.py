@@ -7,6 +7,7 @@ a CSV file as soon as it is known; what is there is not measured again.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ def main() -> int:
     text = markdown(results)
     (arguments.out / "rivals.md").write_text(text)
     print(text)
+    if arguments.publish:
+        shutil.copytree(arguments.out, arguments.publish, dirs_exist_ok=True)
     return code
 
 
@@ -101,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epoch-rows", type=int, help="rows of an epoch that is timed; default: all")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--out", type=Path, default=Path("bench-results/rivals"))
+    parser.add_argument("--publish", type=Path, help="folder for a copy of the results")
     add_folder_arguments(parser)
     return parser.parse_args()
 
