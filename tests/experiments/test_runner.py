@@ -23,6 +23,7 @@ def test_a_run_gives_a_row_per_metric_with_where_it_comes_from():
         assert row["settings"] == run.settings
         assert row["value"] > 0
         assert row["seconds"] > 0
+        assert row["cpu_seconds"] >= 0
         assert "torch" in row["versions"]
     assert execute(make_run(), Source())[1][0]["value"] == rows[0]["value"]
 

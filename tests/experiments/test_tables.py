@@ -136,7 +136,7 @@ def test_the_page_says_how_it_was_made(results, tmp_path):
         "- Data: 3005 cells.",
         "torch",
         "![Linear methods](linear.png)",
-        "is no measure of speed",
+        "are no measure of speed",
     ):
         assert part in text
     assert "scale shows that everything works" in render(

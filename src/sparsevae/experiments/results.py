@@ -27,7 +27,7 @@ __all__ = ["COLUMNS", "FAILED", "KEY", "Results", "read_value"]
 KEY = ("method", "reading", "data_set", "seed", "split")
 COLUMNS = (
     *("result", "scale", *KEY, "metric", "value", "note"),
-    *("seconds", "settings", "versions", "commit", "machine"),
+    *("seconds", "cpu_seconds", "settings", "versions", "commit", "machine"),
 )
 FAILED = "failed"
 """The metric of the only row of a run that failed; its note has the reason."""

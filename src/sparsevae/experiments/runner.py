@@ -178,36 +178,36 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
     try:
         if isinstance(source, str):
             raise FileNotFoundError(source)
-        values, note, seconds = _fit_and_measure(run, source)
+        values, of_fit = _fit_and_measure(run, source)
     except Exception as error:  # whatever it is, the other runs go on
         reason = f"{type(error).__name__}: {error}"
-        seconds = time.perf_counter() - started
-        return run, [
-            {**common, "metric": FAILED, "value": None, "note": reason, "seconds": round(seconds, 3)}
-        ]
-    return run, [
-        {**common, "metric": metric, "value": value, "note": note, "seconds": round(seconds, 3)}
-        for metric, value in values.items()
-    ]
+        seconds = round(time.perf_counter() - started, 3)
+        return run, [{**common, "metric": FAILED, "value": None, "note": reason, "seconds": seconds}]
+    return run, [{**common, **of_fit, "metric": metric, "value": value} for metric, value in values.items()]
 
 
-def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], str, float]:
+def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values by metric; and of the fit, its time and what it warned of."""
     train, test = make_data(run, source)
     parameters = {
         name: tuple(value) if isinstance(value, list) else value for name, value in run.parameters.items()
     }
     estimator = METHODS[run.estimator](random_state=run.seed, **parameters)
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(train.X)
-    seconds = time.perf_counter() - started
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     notes = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = Fit(estimator, train, test, run.seed)
         values = {metric: _plain(MEASURES[metric].compute(fit)) for metric in run.metrics}
-    return values, "; ".join(dict.fromkeys(notes)), seconds
+    return values, {
+        "note": "; ".join(dict.fromkeys(notes)),
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -262,8 +262,8 @@ def _provenance(spec: Spec, scale: str, rows: pd.DataFrame, about: Mapping[str, 
         told = ", ".join(f"{which} {count}" for which, count in counts.items())
         lines.append(f"- Fits that had not settled when they stopped, in runs: {told}")
     lines.append(
-        "- The column `seconds` of the rows is the time of a fit on a machine that did other work too: it "
-        "is no measure of speed."
+        "- The columns `seconds` and `cpu_seconds` of the rows are of fits on a machine that did other work "
+        "too: they are no measure of speed."
     )
     return "\n".join(lines)
 
