@@ -44,6 +44,7 @@ def test_a_result_is_found_by_its_name_and_by_its_number(spec):
 def test_every_run_can_be_made_and_is_named_once(spec, scale):
     runs = spec.runs(scale)
     assert len({run.key for run in runs}) == len(runs) > 0
+    assert not any("," in run.method or "," in run.data_set for run in runs)  # --only lists with commas
     for run in runs:
         METHODS[run.estimator](**run.parameters, random_state=run.seed)
         json.dumps([dict(run.parameters), dict(run.source_parameters), dict(run.data_parameters)])
