@@ -54,7 +54,7 @@ def main() -> None:
         )
     rows = _read(rows_file)
     table = summary(rows)
-    (arguments.out / "summary.md").write_text(_markdown(table))
+    (arguments.out / "summary.md").write_text(_heading(rows) + _markdown(table))
     print(table.to_string(index=False))
     plot(rows, arguments.out / "recovery.png")
 
@@ -161,6 +161,19 @@ def plot(rows: pd.DataFrame, path: Path) -> None:
 
 def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
+
+
+def _heading(rows: pd.DataFrame) -> str:
+    versions = ", ".join(f"{name} {' and '.join(sorted(set(rows[name])))}" for name in ("torch", "machine"))
+    return f"""# Recovery of known factors
+
+Means over data sets, measured on rows that were not fitted; `rows.csv` has a row per fit. Made by `python -m
+benchmarks.recovery`, which fits two data sets at a time with one thread each: `seconds` is the wall clock of a
+fit on a machine that may have had other work, `cpu_seconds` what it took of one core.
+
+sparsevae {" and ".join(sorted(set(rows["version"])))}, {versions}.
+
+"""
 
 
 def _markdown(table: pd.DataFrame) -> str:
