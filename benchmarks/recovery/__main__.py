@@ -9,6 +9,7 @@ import argparse
 import platform
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
 
 KEY = ["method", "problem", "seed"]
 QUICK_SEEDS = 3
-ABLATION_SEEDS = 10
+ABLATION_SEEDS = 5
+KNOWN_SEEDS = 10
 ABLATION_PROBLEMS = ("synthetic-0", "synthetic-0.4", "synthetic-0.8")
 MEASURES = ["dci", "completeness", "informativeness", "spearman", "support_f1", "anchor_f1", "mse", "score"]
 
@@ -44,7 +46,7 @@ def main() -> None:
     done = set(_read(rows_file)[KEY].itertuples(index=False, name=None))
     runs = [
         key
-        for key in (_asked_for(arguments.methods) if arguments.methods else _planned())
+        for key in dict.fromkeys(_asked_for(arguments.methods) if arguments.methods else _planned())
         if key not in done and key[1] in arguments.problems and (not arguments.quick or key[2] < QUICK_SEEDS)
     ]
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
@@ -60,27 +62,26 @@ def main() -> None:
 
 
 def _planned() -> list[tuple[str, str, int]]:
-    """The default on every problem first, then what it is compared with, then the ablations."""
+    """The default on every problem first, then with known anchors, the ablations and the rivals."""
     synthetic = [problem for problem in PROBLEMS if problem.startswith("synthetic")]
-    runs = [("default", problem, seed) for problem in PROBLEMS for seed in range(PROBLEMS[problem].n_seeds)]
-    runs += [
-        ("known-anchors", problem, seed)
-        for problem in ("synthetic-0", "synthetic-0.8")
-        for seed in range(ABLATION_SEEDS)
+
+    def runs(
+        methods: Iterable[str], problems: Iterable[str], limit: int = 1000
+    ) -> list[tuple[str, str, int]]:
+        return [
+            (method, problem, seed)
+            for method in methods
+            for problem in problems
+            for seed in range(min(limit, PROBLEMS[problem].n_seeds))
+        ]
+
+    return [
+        *runs(["default"], PROBLEMS),
+        *runs(["known-anchors"], ["synthetic-0", "synthetic-0.8"], KNOWN_SEEDS),
+        *runs(["vae"], synthetic),
+        *runs(ABLATIONS, ABLATION_PROBLEMS, ABLATION_SEEDS),
+        *runs(RIVALS, synthetic),
     ]
-    runs += [
-        (method, problem, seed)
-        for method in RIVALS
-        for problem in synthetic
-        for seed in range(PROBLEMS[problem].n_seeds)
-    ]
-    runs += [
-        (method, problem, seed)
-        for method in ABLATIONS
-        for problem in ABLATION_PROBLEMS
-        for seed in range(ABLATION_SEEDS)
-    ]
-    return runs
 
 
 def _asked_for(methods: list[str]) -> list[tuple[str, str, int]]:
