@@ -48,7 +48,7 @@ def _reconstruction(results: Results, arguments: argparse.Namespace) -> None:
     loaded: dict[str, Any] = {}
     for seed in range(arguments.seeds):  # outside, so that a run that is stopped has something on all data
         for name in arguments.data_sets:
-            for method in METHODS:
+            for method in arguments.methods:
                 key = {"data": name, "method": method, "seed": seed, "rows": arguments.rows}
                 if results.has("reconstruction", **key):
                     continue
@@ -94,6 +94,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: both")
     parser.add_argument("--data-sets", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=5, help="splits, each with fits of its own")
     parser.add_argument(
         "--rows", choices=("test", "tuning"), default="test",

@@ -80,6 +80,17 @@ def test_literal_recipes_keep_one_learning_rate_and_train_on_training_rows_only(
     assert (history["phase"] == "train").all()
 
 
+@pytest.mark.parametrize("recipe", ["default", "paper", "authors"])
+def test_only_the_default_begins_at_the_means(recipe, monkeypatch):
+    """Without a warm-up, the units of a decoder that begins at the means fall silent for good."""
+    begun = []
+    monkeypatch.setattr("sparsevae.estimators.neural.initial_outputs_", lambda *_: begun.append(True))
+    counts = np.random.default_rng(0).poisson(3.0, size=(40, 5)).astype(float)
+    options = {"hidden_sizes": (4,), "max_epochs": 1, "random_state": 0}
+    VAE(2, likelihood="multinomial", recipe=recipe, **options).fit(counts)
+    assert bool(begun) == (recipe == "default")
+
+
 def test_the_default_warms_up_falls_and_ends_on_all_rows():
     model = VAE(2, hidden_sizes=(4,), max_epochs=32, validation_fraction=0.0, random_state=0)
     history = model.fit(two_factors(60)).history_

@@ -84,8 +84,18 @@ class NeuralEstimator(FactorEstimator):
             generator=data.generator,
             **self._module_options(data, n_warm),
         ).to(data.table.device)
-        initial_outputs_(module, data.feature_mean)
+        self._start_(module, data)
         return module
+
+    def _start_(self, module: FactorModule, data: FitData) -> None:
+        """Begin at the features' means, but for a literal recipe.
+
+        A decoder that begins there has noise for a first lesson: at the paper's learning rate and without a
+        warm-up of the KL term, all units of its last layer learn to be silent, for good. One that has yet to
+        find the means needs its units, and keeps them.
+        """
+        if self.recipe == "default":
+            initial_outputs_(module, data.feature_mean)
 
     def _schedule(self, data: FitData) -> tuple[list[Phase], list[Phase]]:
         """Phases on the training rows, and those that follow on all rows."""

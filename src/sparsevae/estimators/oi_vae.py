@@ -16,6 +16,7 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules import FactorModule
 from sparsevae.modules.oi_vae import OIVAEModule
+from sparsevae.training.starts import initial_outputs_
 from sparsevae.validation import check_positive
 
 __all__ = ["OIVAE"]
@@ -137,6 +138,10 @@ class OIVAE(NeuralEstimator):
             module.frozen[torch.as_tensor(constant)] = True
             module.mask[torch.as_tensor(constant)] = 0.0
         return module
+
+    def _start_(self, module: FactorModule, data: FitData) -> None:
+        # In every recipe: with its weights under a penalty, a generator cannot make up for a far-off intercept.
+        initial_outputs_(module, data.feature_mean)
 
     def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
         super()._finish(module, history, data)
