@@ -1,7 +1,12 @@
 """Settings of the documentation: `make docs` builds it in docs/_build/html."""
 
+import re
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math import pick_math_environment
+from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "sparsevae"
 author = "the sparsevae developers"
@@ -11,11 +16,11 @@ release = version = installed_version("sparsevae")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -35,6 +40,28 @@ html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
 def setup(app):
     app.connect("source-read", leave_out_empty_folders)
+    # Formulas as MathML, which browsers draw by themselves: pages need no script from elsewhere.
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
+
+
+def inline_formula(translator, node):
+    translator.body.append(mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def displayed_formula(translator, node):
+    formula = mathml(node.astext(), as_block=True)
+    translator.body.append(f'<div style="overflow: auto hidden; padding: 0.6rem 0">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def mathml(code, as_block=False):
+    """A formula as MathML, without what docutils does not know; MathML chooses sizes of delimiters itself."""
+    code = re.sub(r"\\[bB]igg?[lrm]?(?![a-z])", "", code)
+    code = code.replace(r"\dots", r"\ldots").replace(r"\iff", r"\Leftrightarrow")
+    if as_block and pick_math_environment(code).startswith("align") and r"\begin{" not in code:
+        code = rf"\begin{{aligned}}{code}\end{{aligned}}"
+    return tex2mathml(code, as_block=as_block)
 
 
 def leave_out_empty_folders(app, docname, source):

@@ -28,8 +28,8 @@ _SOLVED = 1e-10  # codes are solved for to this accuracy, so that they do not de
 class NMF(PlugInEstimator):
     r"""Non-negative matrix factorisation, scored by the likelihoods of the other estimators.
 
-    .. math:: \min_{Z, H \ge 0}\; \tfrac12\|X - Z H\|_F^2 + \tfrac{\alpha}{2}\left(\|Z\|_F^2 +
-    \|H\|_F^2\right)
+    .. math:: \min_{Z, H \ge 0}\; \tfrac12\|X - Z H\|_F^2
+        + \tfrac{\alpha}{2}\left(\|Z\|_F^2 + \|H\|_F^2\right)
 
     Parameters
     ----------

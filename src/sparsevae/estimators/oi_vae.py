@@ -50,9 +50,10 @@ class OIVAE(NeuralEstimator):
         λ.
     group_width : int
         p, how many inputs a generator has.
-    n_init, hidden_sizes, batch_size, max_epochs, learning_rate, validation_fraction, device, random_state,
-    verbose
+    n_init, hidden_sizes, batch_size, max_epochs, learning_rate
         As for `VAE`; ``hidden_sizes`` of the encoder and of each generator.
+    validation_fraction, device, random_state, verbose
+        As for `VAE`.
 
     Attributes
     ----------

@@ -46,8 +46,9 @@ class VSC(NeuralEstimator):
     sparsity : float
         α, the share of open gates towards which the prior is drawn.
     n_pseudo_inputs : int
-    n_init, hidden_sizes, batch_size, max_epochs, learning_rate, validation_fraction, device, random_state,
-    verbose
+    n_init, hidden_sizes, batch_size, max_epochs, learning_rate
+        As for `VAE`.
+    validation_fraction, device, random_state, verbose
         As for `VAE`.
 
     Attributes

@@ -84,8 +84,8 @@ def ndcg_at_k(
 ) -> Any:
     r"""Return the normalised discounted cumulative gain of the k highest scores, with gains of 0 or 1.
 
-    .. math:: \text{NDCG@}k = \frac{\sum_{r=1}^{k} \mathbb 1[\text{item at } r \text{ relevant}] /
-    \log_2(r+1)}
+    .. math:: \text{NDCG@}k =
+        \frac{\sum_{r=1}^{k} \mathbb 1[\text{item at } r \text{ relevant}] / \log_2(r+1)}
         {\sum_{r=1}^{\min(k, |\text{relevant}|)} 1 / \log_2(r+1)}
 
     Parameters

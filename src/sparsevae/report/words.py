@@ -72,10 +72,10 @@ def _verdicts(table: list[dict[str, Any]]) -> str:
     counts = dict.fromkeys(("identified", "weak", "not identified"), 0)
     for row in table:
         counts[row["verdict"]] += 1
-    if counts["identified"] == len(table):
-        return {1: "The factor is identified.", 2: "Both factors are identified."}.get(
-            len(table), f"All {len(table)} factors are identified."
-        )
+    same = next((verdict for verdict, number in counts.items() if number == len(table)), None)
+    if same is not None:
+        who = {1: "The factor is", 2: "Both factors are"}.get(len(table), f"All {len(table)} factors are")
+        return f"{who} {same}: the cards say why."
     parts = [
         f"{number} {'is' if number == 1 else 'are'} {verdict}" for verdict, number in counts.items() if number
     ]
