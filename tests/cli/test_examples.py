@@ -14,3 +14,11 @@ def test_the_picture_of_the_readme_can_be_drawn(tmp_path, capsys):
     example["main"](str(tmp_path / "mask.png"))
     assert (tmp_path / "mask.png").read_bytes().startswith(b"\x89PNG")
     assert "factors found" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::sparsevae.exceptions.ConvergenceWarning")  # five epochs settle nothing
+def test_the_factor_cards_of_the_ability_tests_can_be_made(tmp_path, capsys):
+    example = runpy.run_path(str(EXAMPLES / "factor_cards.py"))
+    example["main"](str(tmp_path / "cards.html"), max_epochs=5, n_init=1)
+    assert "Ability tests of 301 pupils" in (tmp_path / "cards.html").read_text("utf-8")
+    assert "9 features" in capsys.readouterr().out

@@ -61,8 +61,8 @@ class Certificate:
       not an anchor and follows the factor most closely; positive where the anchors stand out. ``a2_ratio``
       is the paper's inequality in the units of the model (below 1 where it holds), which depends on how
       features are scaled.
-    - A3: ``a3_margin`` is ``1 - |ρ|`` with ``nearest_factor``. Factors have unit variance, so A3 always holds:
-      a description, not a test.
+    - A3: ``a3_margin`` is ``1 - |ρ|`` with ``nearest_factor``. Factors have unit variance, so that A3 always
+      holds: a description, not a test.
     - ``returns``: share of refits in which the factor came back; NaN without a stability result.
     - ``confirmed``: anchors that the correlations of the data, without the fit, also put together;
       ``suggested``: features that the correlations put with them and the mask does not.
