@@ -138,8 +138,15 @@ def stability(
     -----
     Factors are matched by the overlap of their supports and by the rank correlation of their posterior means
     over X, never by column order or Pearson correlation: a fit is identified up to order and coordinate-wise
-    transformations. In a bootstrap a sample may be both in the training and in the validation rows of a
-    refit, so that its choice among starts is a little less careful than that of the reference.
+    transformations.
+
+    All refits are one job, spread over processes. Inside a refit its starts train side by side as replicates
+    of one module. Refits themselves are not replicates of one larger module: each has held-out rows of its
+    own, and from them its own number of factors and its own end of each phase, which replicates would have to
+    share.
+
+    In a bootstrap a sample may be both in the training and in the validation rows of a refit, so that its
+    choice among starts is a little less careful than that of the reference.
     """
     check_is_fitted(model, "mask_")
     check_positive("n_refits", n_refits, integer=True)

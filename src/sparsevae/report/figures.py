@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from sparsevae.report.numbers import significant, tick
 
-__all__ = ["correlation_figure", "curve_figure", "history_figure", "path_figure"]
+__all__ = ["correlation_figure", "curve_figure", "history_figure", "history_terms", "path_figure"]
 
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 
@@ -42,9 +42,14 @@ def curve_figure(curve: dict[str, Any], feature: str, factor: str) -> Markup:
     return frame.svg("curve-figure", words, parts)
 
 
+def history_terms(history: dict[str, Any]) -> list[str]:
+    """Terms of the objective that are not zero throughout, in the order in which they are drawn."""
+    return [name for name in _TERMS if any(history.get(name) or [])]
+
+
 def history_figure(history: dict[str, Any]) -> Markup:
     """Terms of the objective, epoch by epoch; those that are zero throughout are left out."""
-    terms = [name for name in _TERMS if any(history.get(name) or [])]
+    terms = history_terms(history)
     if not terms:
         return Markup("")
     frame = _Frame(760, 250, left=56, right=12, top=26, bottom=32)

@@ -14,7 +14,13 @@ import pandas as pd
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from sparsevae.report.figures import correlation_figure, curve_figure, history_figure, path_figure
+from sparsevae.report.figures import (
+    correlation_figure,
+    curve_figure,
+    history_figure,
+    history_terms,
+    path_figure,
+)
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.words import direction_word, visible
 
@@ -57,7 +63,7 @@ def render_html(content: dict[str, Any]) -> str:
         shown_links=_SHOWN_LINKS,
         curve_figure=curve_figure,
         history_figure=history_figure(history),
-        history_terms=[name for name in _HISTORY_TERMS if any(history.get(name) or [])],
+        history_terms=history_terms(history),
         path_figure=path_figure(history),
         correlation_figure=correlation_figure(content["correlation"], [f["name"] for f in factors]),
         page_data=_page_data(content, factors),
@@ -165,7 +171,6 @@ _FACTOR_COLUMNS = [
     "ablation_cost",
     "ablation_standard_error",
 ]
-_HISTORY_TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 _RUN_KEYS = ("created", "versions", "data", "seed", "assumptions", "warnings")
 
 
