@@ -84,7 +84,7 @@ def order_factors_(
 
 
 def strongest_features(
-    strength: np.ndarray, n: int, factors: Sequence[Any], features: Sequence[Any], **values: np.ndarray
+    strength: np.ndarray, n: int, factors: Any, features: Any, **values: np.ndarray
 ) -> pd.DataFrame:
     """The n strongest features of each factor, strongest first; features of strength zero are left out.
 
