@@ -55,7 +55,7 @@ def main() -> int:
     rows = _read(rows_file)
     if not rows.empty:
         table = summary(rows)
-        (arguments.out / "table.md").write_text(_markdown(table))
+        (arguments.out / "table.inc").write_text(_markdown(table))
         print(table.to_string(index=False))
     return 0
 

@@ -105,7 +105,7 @@ class Results:
         folder.mkdir(parents=True, exist_ok=True)
         for path in [*self.folder.glob("*.csv"), *self.folder.glob("*.png")]:
             shutil.copy(path, folder / path.name)
-        (folder / "tables.md").write_text(self.markdown())
+        (folder / "tables.inc").write_text(self.markdown())  # not .md: a part of a page, not a page
 
 
 def machine() -> dict[str, Any]:
