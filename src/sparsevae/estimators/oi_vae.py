@@ -141,7 +141,7 @@ class OIVAE(NeuralEstimator):
         return module
 
     def _start_(self, module: FactorModule, data: FitData) -> None:
-        # In every recipe: with its weights under a penalty, a generator cannot make up for a far-off intercept.
+        # In every recipe: its weights under a penalty, a generator cannot make up for a far-off intercept.
         initial_outputs_(module, data.feature_mean)
 
     def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:

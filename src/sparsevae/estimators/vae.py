@@ -29,8 +29,8 @@ class VAE(NeuralEstimator):
         dict from likelihood to columns.
     recipe : {"default", "paper", "authors"}
         "default" warms up the KL term, lets the learning rate fall, and ends on all rows. "paper" is Adam at
-        one learning rate and a plain MLP as encoder. "authors" also divides the weight of the KL term by
-        ``n_factors``, as the code behind the sparse VAE's published numbers does.
+        one learning rate, a plain MLP as encoder, and PyTorch's usual start. "authors" also divides the
+        weight of the KL term by ``n_factors``, as the code behind the sparse VAE's published numbers does.
     beta : float
         Weight of the KL term. `score` has the weight 1 whatever beta is.
     n_init : int
