@@ -133,6 +133,8 @@ class ProximalAdam:
     @torch.no_grad()
     def _step_mask(self, learning_rate: float) -> None:
         module, mask = self.module, self.module.mask
+        if mask.grad is None:  # the sparse decoder does not look at a mask that is empty
+            return
         gradient = mask.grad.masked_fill(module.frozen, 0.0)
         self._steps += 1
         self._mean.lerp_(gradient, 1.0 - _BETAS[0])

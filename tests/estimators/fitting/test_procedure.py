@@ -42,3 +42,12 @@ def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
     assert ("lasso" in phases) == (left_out != "ladder")
     assert ("polish" in phases) == (left_out != "polish")
     assert np.isfinite(model.score(make_table()))
+
+
+def test_a_large_table_may_end_without_any_factor(fit):
+    noise = np.random.default_rng(0).normal(size=(200, 600))
+    settings = {"n_init": 1, "max_epochs": 4, "spike_rate": 1e6, "slab_rate": 1e5, "random_state": 0}
+    model = fit(SparseVAE(3, hidden_sizes=(32,), **settings), noise)
+    assert len(model.active_factors_) == 0
+    assert set(model.dropped_factors_) == {0, 1, 2}
+    assert (model.transform(noise) == 0).all()
