@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ EPOCHS = {"peerread": 12, "zeisel": 60, "movielens": 16}  # fewer than a fit by 
 HELD_OUT = 0.2
 PRECISIONS = ("float32", "bfloat16")
 KEY = ["problem", "seed", "precision"]
+PAGE = Template(Path(__file__).with_name("page.md").read_text())
 
 
 def main() -> int:
@@ -55,8 +57,9 @@ def main() -> int:
     rows = _read(rows_file)
     if not rows.empty:
         table = summary(rows)
-        (arguments.out / "table.inc").write_text(_markdown(table))
         print(table.to_string(index=False))
+        if arguments.publish:
+            publish(rows, table, arguments.publish)
     return 0
 
 
@@ -112,6 +115,14 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def publish(rows: pd.DataFrame, table: pd.DataFrame, folder: Path) -> None:
+    """Write a page of the documentation, and the rows beside it."""
+    (folder / "precision").mkdir(parents=True, exist_ok=True)
+    rows.to_csv(folder / "precision" / "rows.csv", index=False)
+    epochs = ", ".join(f"{name} {number}" for name, number in EPOCHS.items())
+    (folder / "precision.md").write_text(PAGE.substitute(epochs=epochs, table=_markdown(table)))
+
+
 def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
 
@@ -130,6 +141,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--problems", nargs="+", choices=EPOCHS, default=list(EPOCHS))
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path("bench-results/precision"))
+    parser.add_argument("--publish", type=Path, help="folder for a page of the results")
     add_folder_arguments(parser)
     return parser.parse_args()
 

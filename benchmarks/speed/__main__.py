@@ -169,7 +169,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-memory", action="store_true", help="do not measure peak memory")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--out", type=Path, default=Path("bench-results/speed"))
-    parser.add_argument("--publish", type=Path, help="folder for a copy of the finished results")
+    parser.add_argument("--publish", type=Path, help="folder for a page of the finished results")
     add_folder_arguments(parser)
     return parser.parse_args()
 

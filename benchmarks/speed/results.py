@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pandas as pd
@@ -39,6 +40,9 @@ TITLES = {
     "fits": "Whole fits at the paper's settings",
     "starts": "Default fits of the paper's synthetic data by number of starts",
 }
+
+
+PAGE = Template(Path(__file__).with_name("page.md").read_text())
 
 
 class Results:
@@ -97,15 +101,17 @@ class Results:
                     *frame.astype(str).to_numpy().tolist(),
                 ]
                 table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-                parts.append(f"### {title}\n\n{table}\n")
+                parts.append(f"## {title}\n\n{table}\n")
         return "\n".join(parts)
 
     def publish(self, folder: Path) -> None:
-        """Copy tables and picture to a folder of the documentation, with one file that shows them."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write a page of the documentation, and a folder of its name with tables and picture."""
+        (folder / "speed").mkdir(parents=True, exist_ok=True)
         for path in [*self.folder.glob("*.csv"), *self.folder.glob("*.png")]:
-            shutil.copy(path, folder / path.name)
-        (folder / "tables.inc").write_text(self.markdown())  # not .md: a part of a page, not a page
+            shutil.copy(path, folder / "speed" / path.name)
+        about = self.frame("steps").iloc[0][list(machine())]
+        on = ", ".join(f"{name} {value}" for name, value in about.items())
+        (folder / "speed.md").write_text(PAGE.substitute(machine=on, tables=self.markdown()))
 
 
 def machine() -> dict[str, Any]:
