@@ -28,7 +28,7 @@ from sparsevae.training.batches import Batches, Table
 from sparsevae.training.loop import Progress, TrainingLog, held_out_bound, train
 from sparsevae.training.schedule import Phase
 
-__all__ = ["dense_starts", "encoder_inputs", "initial_outputs_", "sparse_start"]
+__all__ = ["dense_starts", "encoder_inputs", "initial_outputs_", "masked_starts", "sparse_start"]
 
 _SLOPE_ROWS = 1000  # samples at which slopes are taken
 _FLOOR = 0.05  # smallest start of a mask entry relative to its row: small, but able to grow
@@ -111,38 +111,105 @@ def dense_starts(
         # Fitted heads are quick where factors are many; small random ones explore more. Starts take turns.
         fitted = torch.tensor([start % 3 == 0 for _, start in group])
         fit_heads_(module, table.rows(_spread_rows(batches.rows, _HEAD_ROWS)), feature_mean, fitted)
-        alive = [count for count, _ in group]
-        logs = [TrainingLog() for _ in group]
-        for phases in _stages(epochs, learning_rate, n_init):
-            log = train(module, batches, phases, generator=generator, progress=progress)
-            logs = [before.followed_by(log.of(r)) for r, before in enumerate(logs)]
-            bounds = held_out_bound(module, batches).nan_to_num(-torch.inf).tolist()
-            kept = [r for count in dict.fromkeys(alive) for r in _leaders(alive, bounds, count)]
-            module = select(module, kept)
-            alive, logs = [alive[r] for r in kept], [logs[r] for r in kept]
-            bounds = [bounds[r] for r in kept]
-        for r, count in enumerate(alive):
-            if count not in best or bounds[r] > best[count][0]:
-                best[count] = (bounds[r], select(module, r), logs[r])
+        stages = _stages(epochs, learning_rate, n_init)
+        finished = race(
+            module,
+            [count for count, _ in group],
+            batches,
+            stages,
+            generator=generator,
+            progress=progress,
+        )
+        for count, (bound, winner, log) in finished.items():
+            if count not in best or bound > best[count][0]:
+                best[count] = (bound, winner, log)
     return [best[count][1:] for count in counts]
 
 
-def _stages(epochs: int, learning_rate: float, n_init: int) -> list[list[Phase]]:
+def masked_starts(
+    module: FactorModule,
+    batches: Batches,
+    *,
+    epochs: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    progress: Progress | None = None,
+) -> tuple[FactorModule, TrainingLog]:
+    """The best of several networks behind one mask, which is held: the module's replicates, raced."""
+    stages = _stages(epochs, learning_rate, module.replicates[0], hold_mask=True)
+    finished = race(
+        module, [0] * module.replicates[0], batches, stages, generator=generator, progress=progress
+    )
+    return finished[0][1:]
+
+
+def race(
+    module: FactorModule,
+    groups: list[int],
+    batches: Batches,
+    stages: list[list[Phase]],
+    *,
+    generator: torch.Generator,
+    progress: Progress | None = None,
+) -> dict[int, tuple[float, FactorModule, TrainingLog]]:
+    """Train replicates through stages, give up weak ones between them; the best of each group at the end.
+
+    Parameters
+    ----------
+    module : FactorModule
+        With one replicate dimension.
+    groups : list of int
+        Which group each replicate competes in.
+    batches : Batches
+        Training rows, whose bound decides.
+    stages : list of lists of Phase
+
+    Returns
+    -------
+    dict
+        From group to bound, module without replicates, and its history.
+    """
+    alive, logs, bounds = list(groups), [TrainingLog() for _ in groups], [-math.inf for _ in groups]
+    for phases in stages:
+        log = train(module, batches, phases, generator=generator, progress=progress)
+        logs = [before.followed_by(log.of(r)) for r, before in enumerate(logs)]
+        bounds = held_out_bound(module, batches).nan_to_num(-torch.inf).tolist()
+        kept = [r for group in dict.fromkeys(alive) for r in _leaders(alive, bounds, group)]
+        module = select(module, kept)
+        alive, logs = [alive[r] for r in kept], [logs[r] for r in kept]
+        bounds = [bounds[r] for r in kept]
+    best = {}
+    for group in dict.fromkeys(alive):
+        r = max((r for r, other in enumerate(alive) if other == group), key=lambda r: bounds[r])
+        best[group] = (bounds[r], select(module, r), logs[r])
+    return best
+
+
+def _stages(
+    epochs: int, learning_rate: float, n_starts: int, *, hold_mask: bool = False
+) -> list[list[Phase]]:
     """Phases between the moments at which weak starts are given up; few starts all go to the end."""
+    name = "warm-up" if hold_mask else "dense"
     settle = round(_SETTLE * epochs)
-    cuts = [round(share * epochs) for share in _CUTS] if n_init >= _MANY else []
+    cuts = [round(share * epochs) for share in _CUTS] if n_starts >= _MANY else []
     ends = [*cuts, epochs - settle]
-    stages = []
-    for begin, end in pairwise([0, *ends]):
-        warm_up = epochs // 8 if begin == 0 else 0
-        stages.append([Phase("dense", end - begin, (learning_rate, learning_rate), kl_warmup=warm_up)])
-    stages[-1].append(Phase("dense", settle, (learning_rate, 0.1 * learning_rate)))
+
+    def phase(epochs: int, speed: float, **options: Any) -> Phase:
+        rates = (learning_rate, speed * learning_rate)
+        return Phase(name, epochs, rates, hold_mask=hold_mask, **options)
+
+    stages = [
+        [phase(end - begin, 1.0, kl_warmup=epochs // 8 if begin == 0 else 0)]
+        for begin, end in pairwise([0, *ends])
+    ]
+    # A held mask has its ladder before it, at the full learning rate: only plain VAEs come to rest here.
+    stages[-1].append(phase(settle, 1.0 if hold_mask else 0.1))
     return stages
 
 
-def _leaders(counts: list[int], bounds: list[float], count: int) -> list[int]:
-    """Positions of the best starts with one number of factors: a quarter of many, all of few."""
-    own = [r for r, other in enumerate(counts) if other == count]
+def _leaders(groups: list[int], bounds: list[float], group: int) -> list[int]:
+    """Positions of the best starts of a group: a quarter of many, all of few."""
+    own = [r for r, other in enumerate(groups) if other == group]
     n_kept = math.ceil(len(own) / 4) if len(own) >= _MANY else len(own)
     return sorted(own, key=lambda r: -bounds[r])[:n_kept]
 

@@ -64,8 +64,8 @@ def fix_anchors_(estimator: Any, module: FactorModule) -> None:
                     f"got {factor!r} for {feature!r}."
                 )
             module.frozen[j] = True
-            module.mask[j] = 0.0
-            module.mask[j, factor] = 1.0
+            module.mask[..., j, :] = 0.0
+            module.mask[..., j, factor] = 1.0
             if module.decoder.first is None and module.config["gauge"]:
                 module.frozen[j, factor], module.known[j, factor] = False, True
 

@@ -26,7 +26,7 @@ from sparsevae.modules.surgery import select, stack
 from sparsevae.training import Phase, TrainingLog, train
 from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
-from sparsevae.training.starts import dense_starts, initial_outputs_, sparse_start
+from sparsevae.training.starts import dense_starts, initial_outputs_, masked_starts, sparse_start
 
 __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
 
@@ -97,7 +97,8 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
     """A fit from a given, rotated, random or anchored mask; the paper's and the authors' recipes too."""
     budget = Budget.of(estimator.max_epochs, data.n_steps)
     literal = estimator.recipe != "default"
-    start = _masked_module(estimator, data)
+    n_networks = 1 if literal or not is_small(estimator, data) else n_starts(estimator, data)
+    start = _masked_module(estimator, data, n_networks)
     candidates = [Candidate(start, TrainingLog(), estimator.n_factors)]
     named = sorted(set((estimator.anchors or {}).values()))
     if named and not literal and len(named) < estimator.n_factors:
@@ -105,19 +106,18 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
         candidates.insert(0, Candidate(_restricted(start, named), TrainingLog(), len(named)))
     with progress_bar(estimator.verbose, len(candidates) * budget.total) as progress:
         if literal:
-            log, starts, dropped = fit_literally(estimator, data, start, budget.total, progress)
+            module = select(start, 0)
+            log, starts, dropped = fit_literally(estimator, data, module, budget.total, progress)
             history = log.frame()
-            return Fitted(start, history, starts, dropped, _settled(history))
-        rate = estimator.learning_rate
-        warm_up = Phase("warm-up", budget.dense, (rate, rate), kl_warmup=budget.dense // 8, hold_mask=True)
+            return Fitted(module, history, starts, dropped, _settled(history))
         for candidate in candidates:
-            train(
+            candidate.module, candidate.log = masked_starts(
                 candidate.module,
                 data.training,
-                [warm_up],
+                epochs=budget.dense,
+                learning_rate=estimator.learning_rate,
                 generator=data.generator,
                 progress=progress,
-                log=candidate.log,
             )
         _climb(estimator, data, candidates, budget, progress)
         return _conclude(estimator, data, candidates, budget, progress)
@@ -136,9 +136,12 @@ def candidate_counts(n_linear: int, n_factors: int) -> list[int]:
     return sorted({min(max(count, 1), n_factors) for count in counts})
 
 
-def _masked_module(estimator: Any, data: FitData) -> FactorModule:
+def _masked_module(estimator: Any, data: FitData, n_networks: int) -> FactorModule:
     module = FactorModule(
-        data.table.observation, generator=data.generator, **module_options(estimator, data)
+        data.table.observation,
+        generator=data.generator,
+        replicates=(n_networks,),
+        **module_options(estimator, data),
     ).to(data.table.device)
     initial_outputs_(module, data.feature_mean)
     with torch.no_grad():
@@ -151,10 +154,10 @@ def _masked_module(estimator: Any, data: FitData) -> FactorModule:
 
 def _restricted(module: FactorModule, factors: list[int]) -> FactorModule:
     """A copy that has these factors only."""
-    copy = select(module, 0)
+    copy = select(module, list(range(module.replicates[0])))
     others = [k for k in range(module.n_factors) if k not in factors]
     with torch.no_grad():
-        copy.mask[:, others] = 0.0
+        copy.mask[..., others] = 0.0
         copy.frozen[:, others] = True
     return copy
 
