@@ -98,7 +98,7 @@ def prepare(
         _warn(
             f"{int(constant.sum())} of {len(constant)} features are constant, or vary by less than a "
             f"millionth of their mean: {names}. Their rows of the mask stay empty.",
-            depth=2,
+            depth=3,
         )
     observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
     table = Table(X, observation, device)
@@ -169,7 +169,7 @@ def _rows_with_counts(X: Any, likelihood: Likelihood) -> np.ndarray:
         _warn(
             f"{n_samples - len(kept)} of {n_samples} rows hold no counts at all: they are left out of the "
             "fit, and transform gives them the prior mean, zero.",
-            depth=3,
+            depth=4,
         )
     return kept
 
