@@ -26,14 +26,13 @@ def population(between=0.5):
     return correlation
 
 
-@example([0.875, 0.25, 0.25])
+@example([0.95, 0.2, 0.2])  # weak companions of a strong feature are approached slowly
 @given(st.lists(st.floats(0.2, 0.95), min_size=3, max_size=6))
 def test_loadings_of_an_isolated_group_are_those_that_generated_it(loadings):
     h = np.array(loadings)
     correlation = np.outer(h, h)
     np.fill_diagonal(correlation, 1.0)
-    # Weak companions of a strong feature are approached slowly; what they are needed for is coarser.
-    np.testing.assert_allclose(group_loadings(correlation, np.arange(len(h))), h, atol=1e-2)
+    np.testing.assert_allclose(group_loadings(correlation, np.arange(len(h))), h, atol=2e-3)
 
 
 def test_two_anchors_get_their_loadings_from_other_features():

@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = ["factor_correlation", "find_combinations", "group_loadings", "structured_rows"]
 
-_ITERATIONS = 100
-_SETTLED = 1e-5
+_ITERATIONS = 300
+_SETTLED = 1e-6
 _COMBINED = 0.05  # share of its variance of its own below which a group is a combination of others
 _LEAST_EIGENVALUE = 0.01
 _SINGLE = 0.1  # by how much several others must predict a group better than the nearest one does
