@@ -20,6 +20,7 @@ import typer
 from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
 
 __all__ = [
+    "INTERRUPTED",
     "collect_warnings",
     "is_watched",
     "keep_log",
@@ -31,8 +32,8 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_INTERRUPTED = 130  # what a shell reports for a process that Ctrl-C ended
-
+INTERRUPTED = 130
+"""Exit code: what a shell reports for a process that Ctrl-C ended."""
 
 _log: ContextVar[list[str] | None] = ContextVar("log", default=None)
 
@@ -83,7 +84,7 @@ def one_sentence_errors(command: Command) -> Command:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
             say("Interrupted: nothing was written.")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             raise  # the reader of stdout had enough; typer ends quietly
         except (SparseVAEError, ValueError, OSError, MemoryError) as error:

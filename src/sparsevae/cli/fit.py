@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sparsevae.cli.console import (
+    INTERRUPTED,
     collect_warnings,
     is_watched,
     keep_log,
@@ -44,6 +46,7 @@ from sparsevae.cli.runs import (
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.cli.tables import TableFile, fingerprint, read_table
 from sparsevae.estimators import SparseVAE
+from sparsevae.training import stop_on_interrupt
 
 __all__ = ["fit"]
 
@@ -113,7 +116,7 @@ def fit(
     }
     typed = {"n_factors": factors, "likelihood": likelihood, "random_state": seed, "max_epochs": max_epochs}
     parameters, options = merge_settings(read_config(config), typed, reading)
-    with keep_log() as log:
+    with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
         data = _read(table, options)
         reason = _settle_likelihood(parameters, data)
         parameters.setdefault("random_state", 0)
@@ -128,31 +131,40 @@ def fit(
             seconds = time.perf_counter() - started
             say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
             evidence = evidence_of(model, data, table, seen_in_fit=True)
-    record = {
-        "format": RUN_FORMAT,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **versions()},
-        "data": {**fingerprint(table), "n_samples": data.shape[0], "n_features": data.shape[1]},
-        "reading": asdict(options),
-        "settings": {name: value for name, value in model.get_params().items() if name != "verbose"},
-        "seed": model.random_state,
-        "assumptions": [*data.assumptions, reason],
-        "warnings": messages,
-        "result": _result(model, seconds),
-    }
-    with new_run(out, force=force) as folder:
-        write_json(folder / "run.json", record)
-        model.save(folder / "model")
-        write_csv(model.loadings().rename_axis("feature"), folder / "loadings.csv")
-        write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
-        write_csv(Z, folder / "factors.csv")
-        write_csv(model.history_, folder / "history.csv", index=False)
-        write_json(folder / "evidence.json", evidence, compact=True)
-        (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
+        record = {
+            "format": RUN_FORMAT,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": {"python": platform.python_version(), **versions()},
+            "data": {**fingerprint(table), "n_samples": data.shape[0], "n_features": data.shape[1]},
+            "reading": asdict(options),
+            "settings": {name: value for name, value in model.get_params().items() if name != "verbose"},
+            "seed": model.random_state,
+            "assumptions": [*data.assumptions, reason],
+            "warnings": messages,
+            "interrupted": stop.heeded,
+            "result": _result(model, seconds),
+        }
+        with new_run(out, force=force) as folder:
+            write_json(folder / "run.json", record)
+            model.save(folder / "model")
+            write_csv(model.loadings().rename_axis("feature"), folder / "loadings.csv")
+            write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
+            write_csv(Z, folder / "factors.csv")
+            write_csv(model.history_, folder / "history.csv", index=False)
+            write_json(folder / "evidence.json", evidence, compact=True)
+            (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
     if as_json:
         print_json({"run": str(out), **record})
     else:
         _summarise(model, data, out, seconds)
+    if stop.heeded:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _announce_stop() -> None:
+    if is_watched():
+        print(file=sys.stderr)  # the cursor is at the end of a progress bar
+    say("Stopping: the best model so far will be written. Ctrl-C again to give it up.")
 
 
 def _read(path: Path, options: ReadOptions) -> TableFile:

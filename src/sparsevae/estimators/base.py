@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,11 @@ from torch import Tensor
 
 from sparsevae.estimators.evaluating import block_size, fixed_draws, in_blocks, map_rows
 from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
-from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.likelihoods import Likelihood
 from sparsevae.modules import FactorModule, Observation
 from sparsevae.persistence import load_estimator, save_estimator
+from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     check_columns_numeric,
     check_finite,
@@ -162,9 +164,13 @@ class FactorEstimator(TableEstimator):
         -------
         self
         """
+        if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
+            raise KeyboardInterrupt
         data = self._prepare(X)
         with torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
+        if stop_requested():
+            _say_stopped(len(history))
         self._finish(module, history, data)
         return self
 
@@ -357,6 +363,15 @@ class FactorEstimator(TableEstimator):
             return observation.to_user_units(
                 observation.likelihood.mean(output, **observation.average_rows(len(z)))
             )
+
+
+def _say_stopped(n_epochs: int) -> None:
+    warnings.warn(
+        f"Stopped by the user after {n_epochs} epochs: this is the best model so far, not a finished fit. "
+        "Let a fit run to its end before you conclude anything from it.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _tidy(history: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.estimators.reading import average_slopes, strongest_features
 from sparsevae.modules import FactorModule
 from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress, held_out_bound
 from sparsevae.training.progress import progress_bar
 from sparsevae.training.starts import initial_outputs_
@@ -71,6 +72,8 @@ class NeuralEstimator(FactorEstimator):
                 module = self._new_module(data, n_epochs - phases[-1].epochs)
                 log = self._train(module, data, phases, progress)
                 fits.append((self._quality(module, data), module, log))
+                if stop_requested():
+                    break
             _, module, log = max(fits, key=lambda fit: fit[0])
             train(module, data.everything, refine, generator=data.generator, progress=progress, log=log)
         return module, log.frame()

@@ -19,6 +19,7 @@ from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.modules import FactorModule
 from sparsevae.modules.subset import check_features_per_step
+from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["SparseVAE"]
@@ -222,7 +223,7 @@ class SparseVAE(Explained, FactorEstimator):
             fitted = fit_from_mask(self, data)
         self.starts_ = fitted.starts
         self.dropped_factors_ = fitted.dropped
-        if not fitted.converged:
+        if not fitted.converged and not stop_requested():
             warnings.warn(
                 f"The mask was still changing when training stopped after {len(fitted.history)} epochs. "
                 "Raise max_epochs, or lower learning_rate.",

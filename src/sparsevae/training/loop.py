@@ -22,6 +22,7 @@ from sparsevae.decoder import single_threaded_kernels
 from sparsevae.exceptions import DivergenceError
 from sparsevae.modules.base import Loss, is_replicated
 from sparsevae.training.batches import Batches
+from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.optimizer import ProximalAdam
 from sparsevae.training.schedule import Phase, Rate
 
@@ -99,7 +100,7 @@ def train(
     progress: Progress | None = None,
     log: TrainingLog | None = None,
 ) -> TrainingLog:
-    """Run a schedule on a module, in place.
+    """Run a schedule on a module, in place; end it early at the user's request (`stop_on_interrupt`).
 
     Parameters
     ----------
@@ -126,7 +127,10 @@ def train(
     """
     log = TrainingLog() if log is None else log
     optimizer = ProximalAdam(module, batches.n_rows)
+    training_begins()
     for phase in phases:
+        if stop_requested():
+            break
         module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
         best = _Best(module, phase.patience) if phase.patience and validation is not None else None
         for epoch in range(phase.epochs):
@@ -148,6 +152,8 @@ def train(
                 progress(record)
             if best is not None and best.exhausted:
                 log.stopped_early = True
+                break
+            if stop_requested():
                 break
         if best is not None:
             best.restore()
@@ -207,6 +213,7 @@ def _epoch(
     module.train()
     n_rows = batches.n_rows
     sums: dict[str, Tensor] = {}
+    n_seen = 0
     if phase.full_batch:
         optimizer.zero_grad()
     for x in batches.sequential() if phase.full_batch else batches.shuffled():
@@ -223,6 +230,10 @@ def _epoch(
             objective.backward()
             optimizer.step(learning_rate, hold_mask=phase.hold_mask)
         _accumulate(sums, loss, share)
+        n_seen += x.shape[-2]
+        if n_seen < n_rows and stop_requested():
+            # Some of the rows are not enough for the closed forms, nor for a step with the gradient of all.
+            return {name: value * (n_rows / n_seen) for name, value in sums.items()}
     if phase.full_batch:
         optimizer.step(learning_rate, hold_mask=phase.hold_mask)
     module.closed_form_update(n_rows)

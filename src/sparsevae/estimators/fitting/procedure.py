@@ -24,6 +24,7 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select, stack
 from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
 from sparsevae.training.starts import dense_starts, initial_outputs_, masked_starts, sparse_start
@@ -204,9 +205,11 @@ def _conclude(
     estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
 ) -> Fitted:
     """Choose among the candidates and the empty mask, then take the last steps on all rows."""
-    null = Candidate(null_module(candidates[0].module, data), candidates[0].log, 0)
-    everyone = [*candidates, null]
-    labels = [*(str(candidate.n_factors) for candidate in candidates), "none"]
+    everyone = [candidate for candidate in candidates if candidate.log.epochs] or candidates
+    labels = [str(candidate.n_factors) for candidate in everyone]
+    if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
+        everyone.append(Candidate(null_module(candidates[0].module, data), candidates[0].log, 0))
+        labels.append("none")
     index, starts = choose([candidate.module for candidate in everyone], labels, data)
     winner = everyone[index]
     module, log = winner.module, winner.log
