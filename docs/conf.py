@@ -66,6 +66,6 @@ def mathml(code, as_block=False):
 
 def leave_out_empty_folders(app, docname, source):
     """Sphinx warns of a folder in a table of contents that has no pages (yet)."""
-    for folder in ("notes", "results"):
-        if docname == "index" and not any((Path(app.srcdir) / folder).glob("*.md")):
-            source[0] = source[0].replace(f"{folder}/*\n", "")
+    for pages in ("notes/*", "results/**"):
+        if docname == "index" and not any((Path(app.srcdir) / pages.split("/")[0]).rglob("*.md")):
+            source[0] = source[0].replace(f"{pages}\n", "")

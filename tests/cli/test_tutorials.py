@@ -1,0 +1,21 @@
+"""The tutorials run, and print what they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .helpers import blocks, printed_by, without_digits
+
+TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_prints_what_it_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text("utf-8")
+    printed = printed_by(blocks(text, "python"), {"__name__": page.stem})
+    assert [without_digits(part) for part in printed] == [
+        without_digits(part) for part in blocks(text, "text")
+    ]
