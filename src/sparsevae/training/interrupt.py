@@ -52,12 +52,12 @@ def stop_on_interrupt(announce: Callable[[], None] | None = None) -> Iterator[St
 
     Examples
     --------
-    >>> from sparsevae import SparseVAE
+    >>> from sparsevae import VAE
     >>> from sparsevae.datasets import make_sparse_factors
     >>> from sparsevae.training import stop_on_interrupt
     >>> X = make_sparse_factors(100, random_state=0).X
     >>> with stop_on_interrupt() as stop:
-    ...     model = SparseVAE(n_factors=2, n_init=1, max_epochs=20, random_state=0).fit(X)
+    ...     model = VAE(n_factors=2, max_epochs=5, random_state=0).fit(X)
     >>> stop.heeded
     False
     """
