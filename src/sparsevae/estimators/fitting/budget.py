@@ -12,7 +12,8 @@ __all__ = ["Budget"]
 _STEPS = 900  # gradient steps of the dense starts, and again of the ladder
 _DENSE = (30, 150)
 _LADDER = (40, 200)
-_REFINE = 0.5  # relative to the ladder
+_REFINE_STEPS = 1350  # of the refinement on all rows
+_REFINE = (20, 300)
 _POLISH = 30
 _SHARES = {
     "dense": 0.35,
@@ -44,9 +45,13 @@ class Budget:
     def of(cls, max_epochs: int | None, n_steps: int) -> Budget:
         """Enough epochs of ``n_steps`` gradient steps each, or exactly as many as the user allows."""
         if max_epochs is None:
-            needed = math.ceil(_STEPS / n_steps)
-            ladder = int(np.clip(needed, *_LADDER))
-            return cls(int(np.clip(needed, *_DENSE)), ladder, round(_REFINE * ladder), _POLISH)
+            needed, refine = (math.ceil(steps / n_steps) for steps in (_STEPS, _REFINE_STEPS))
+            return cls(
+                int(np.clip(needed, *_DENSE)),
+                int(np.clip(needed, *_LADDER)),
+                int(np.clip(refine, *_REFINE)),
+                _POLISH,
+            )
         dense, refine, polish = (int(share * max_epochs) for share in _SHARES.values())
         polish = min(polish, _POLISH)
         return cls(dense, max_epochs - dense - refine - polish, refine, polish)
