@@ -42,7 +42,7 @@ def _reconstruction(frame: pd.DataFrame, rows: str) -> str:
         "|---|---|---|" + "---|" * len(MEASURES),
     ]
     for data, part in frame.groupby("data", sort=False):
-        values = part.pivot(index="seed", columns="method")
+        values = part.pivot(index="seed", columns="method", values=list(MEASURES)).dropna()  # shared splits
         for method, title in TITLES.items():
             if method not in values["nll"]:
                 continue
