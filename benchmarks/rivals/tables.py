@@ -37,7 +37,9 @@ def _reconstruction(frame: pd.DataFrame, rows: str) -> str:
         f"## Reconstruction of {where}\n",
         "Each row of data is charged -log p(x | code), at a posterior draw (as the paper measures it) or at",
         "the posterior mean; the ELBO also charges the code. Lower is better. Mean over splits, and in",
-        "brackets the mean difference from the plain VAE on the same split with its standard error.\n",
+        "brackets the mean difference from the plain VAE on the same split with its standard error.",
+        "The plain VAE and the recipe \"paper\" have all of the paper's settings; `VAE` by default has its sizes",
+        "and batches, and a learning rate and epochs of its own.\n",
         "| data | method | splits | " + " | ".join(MEASURES.values()) + " |",
         "|---|---|---|" + "---|" * len(MEASURES),
     ]
