@@ -40,6 +40,7 @@ html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
 def setup(app):
     app.connect("source-read", leave_out_empty_folders)
+    app.connect("autodoc-skip-member", leave_out_metadata_requests)
     # Formulas as MathML, which browsers draw by themselves: pages need no script from elsewhere.
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
 
@@ -69,3 +70,8 @@ def leave_out_empty_folders(app, docname, source):
     for pages in ("notes/*", "results/**"):
         if docname == "index" and not any((Path(app.srcdir) / pages.split("/")[0]).rglob("*.md")):
             source[0] = source[0].replace(f"{pages}\n", "")
+
+
+def leave_out_metadata_requests(app, what, name, member, skip, options):
+    """Scikit-learn adds these to every estimator, and their docstrings link to pages of its own."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|set_output", name) else None
