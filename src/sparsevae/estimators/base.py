@@ -357,12 +357,14 @@ class FactorEstimator(TableEstimator):
 
     def _expected(self, z: Tensor) -> Tensor:
         """Expected data in the units of the table."""
-        observation = self.module_.observation
         with torch.no_grad():
-            output = self.module_.decode(z)
-            return observation.to_user_units(
-                observation.likelihood.mean(output, **observation.average_rows(len(z)))
-            )
+            return self._expected_of(self.module_.decode(z))
+
+    def _expected_of(self, output: Tensor) -> Tensor:
+        """Expected data in the units of the table, given what the decoder puts out."""
+        observation = self.module_.observation
+        means = observation.likelihood.mean(output, **observation.average_rows(len(output)))
+        return observation.to_user_units(means)
 
 
 def _say_stopped(n_epochs: int) -> None:

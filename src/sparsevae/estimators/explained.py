@@ -15,6 +15,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from sparsevae.estimators.reading import Outputs
 from sparsevae.modules import FactorModule
 
 __all__ = ["Explained", "communalities", "order_features", "signed_strength", "variance_shares"]
@@ -79,7 +80,7 @@ def order_features(model: Any) -> np.ndarray:
 
 
 @torch.no_grad()
-def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
+def variance_shares(outputs: Outputs, x: Tensor) -> np.ndarray:
     r"""Share of each feature's variance that is lost when a factor is held at zero.
 
     .. math:: \frac{\operatorname{Var}_i\big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)}
@@ -89,9 +90,8 @@ def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
 
     Parameters
     ----------
-    module : FactorModule
-        Fitted, without replicates.
-    z : Tensor of shape (n_samples, n_factors)
+    outputs : Outputs
+        Of a fitted module.
     x : Tensor of shape (n_samples, n_features)
         The same samples in the units of the model.
 
@@ -100,36 +100,36 @@ def variance_shares(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
     ndarray of shape (n_features, n_factors)
         At most one. Zero where the mask is, except under the multinomial, whose features share one total.
     """
-    means = _expected_rows(module, z, x)
+    module = outputs.module
+    means = _expected_rows(module, outputs.given, x)
     variance = _variance(module, means, x).clamp_min(1e-12)
-    shares = torch.zeros(module.n_features, z.shape[1])
-    for k in torch.nonzero(module.active()).ravel().tolist():
-        without = z.clone()
-        without[:, k] = 0.0
-        lost = (means - _expected_rows(module, without, x)).var(0, unbiased=False)
+    shares = torch.zeros(module.n_features, module.n_factors)
+    for k in outputs.active:
+        lost = (means - _expected_rows(module, outputs.changed(k, 0.0), x)).var(0, unbiased=False)
         shares[:, k] = (lost / variance).clamp_max(1.0)
     return shares.double().numpy()
 
 
 @torch.no_grad()
-def communalities(module: FactorModule, z: Tensor, x: Tensor) -> np.ndarray:
+def communalities(outputs: Outputs, x: Tensor) -> np.ndarray:
     """Share of each feature's variance that all factors explain together: shape (n_features,).
 
     Parameters
     ----------
-    module, z, x
+    outputs, x
         As for `variance_shares`. Real-valued features have variance one in the units of the model.
     """
-    means = _expected_rows(module, z, x)
+    module = outputs.module
+    means = _expected_rows(module, outputs.given, x)
     reproduced = 1.0 - (x - means).square().mean(0) / _variance(module, means, x).clamp_min(1e-12)
     share = torch.where(module.real, 1.0 - module.noise_variance, reproduced).clamp(0.0, 1.0)
     return torch.where(module.support().any(1), share, 0.0).double().numpy()
 
 
-def _expected_rows(module: FactorModule, z: Tensor, x: Tensor) -> Tensor:
+def _expected_rows(module: FactorModule, output: Tensor, x: Tensor) -> Tensor:
     """Expected values of rows of the sizes seen, in the units of the model: sample × feature."""
     observation = module.observation
-    return observation.likelihood.mean(module.decode(z), size=observation.size(x), total=observation.total(x))
+    return observation.likelihood.mean(output, size=observation.size(x), total=observation.total(x))
 
 
 def _variance(module: FactorModule, means: Tensor, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.estimators.preparing import FitData
-from sparsevae.estimators.reading import average_slopes, strongest_features
+from sparsevae.estimators.reading import Outputs, average_slopes, strongest_features
 from sparsevae.modules import FactorModule
 from sparsevae.training import Phase, TrainingLog, train
 from sparsevae.training.interrupt import stop_requested
@@ -150,7 +150,7 @@ class NeuralEstimator(FactorEstimator):
         noise = module.noise_variance.numpy() * observation.scale.numpy() ** 2
         self.noise_variance_ = np.where(observation.real_columns, noise, np.nan).astype(np.float64)
         self.active_factors_ = np.flatnonzero(self._in_use(module, z))
-        self.effects_ = average_slopes(self, z)
+        [self.effects_] = average_slopes(Outputs(module, z), self._expected_of)
 
     def _in_use(self, module: FactorModule, z: Tensor) -> np.ndarray:
         """Whether each factor's posterior mean varies from sample to sample."""

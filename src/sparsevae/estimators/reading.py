@@ -13,33 +13,74 @@ from torch import Tensor
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import permute_factors_
 
-__all__ = ["average_slopes", "order_factors_", "strongest_features"]
+__all__ = ["Outputs", "average_slopes", "order_factors_", "strongest_features"]
 
 _STEP = 0.1  # of a central difference, in standard deviations of a factor: an average slope, not a kink's
 
 
-def average_slopes(estimator: Any, z: Tensor) -> np.ndarray:
-    r"""Signed average slope of each feature's mean on each factor, in the units of the table.
+class Outputs:
+    """Decoder outputs of some samples, and what becomes of them when one factor changes.
+
+    Only the features that use the factor are decoded again: all factors together cost what the mask has
+    non-zeros, not features times factors.
+
+    Parameters
+    ----------
+    module : FactorModule
+        Fitted, without replicates.
+    z : Tensor of shape (n_samples, n_factors)
+    """
+
+    def __init__(self, module: FactorModule, z: Tensor) -> None:
+        self.module, self.z = module, z
+        with torch.no_grad():
+            self.given = module.decode(z)
+        self.active = torch.nonzero(module.active()).ravel().tolist()
+
+    @torch.no_grad()
+    def changed(self, factor: int, values: Tensor | float) -> Tensor:
+        """Outputs with other values of a factor: shape (n_samples, n_features)."""
+        z = self.z.clone()
+        z[:, factor] = values
+        users = self.module.support()[:, factor]
+        if users.all():
+            return self.module.decode(z)
+        features = torch.nonzero(users).ravel()
+        return self.given.index_copy(1, features, self.module.decode(z, features))
+
+
+def average_slopes(outputs: Outputs, *functions: Callable[[Tensor], Tensor]) -> list[np.ndarray]:
+    r"""Signed average slope of each feature on each factor, for each function of the decoder's outputs.
 
     .. math:: \frac1N \sum_i \frac{m_j(z_i + h e_k) - m_j(z_i - h e_k)}{2h}
 
     Parameters
     ----------
-    estimator : FactorEstimator
-        Fitted.
-    z : Tensor of shape (n_samples, n_factors)
-        Where the slopes are taken.
+    outputs : Outputs
+        At the samples over which slopes are averaged.
+    *functions : callable
+        From outputs of shape (n_samples, n_features) to values of that shape.
 
     Returns
     -------
-    ndarray of shape (n_features, n_factors)
+    list of ndarray of shape (n_features, n_factors)
     """
-    return _slopes(estimator.module_, estimator._expected, z)
+    n_features, n_factors = outputs.given.shape[1], outputs.z.shape[1]
+    slopes = [np.zeros((n_features, n_factors)) for _ in functions]
+    for k in outputs.active:
+        up, down = (outputs.changed(k, outputs.z[:, k] + step) for step in (_STEP, -_STEP))
+        for slope, function in zip(slopes, functions, strict=True):
+            slope[:, k] = ((function(up) - function(down)).mean(0) / (2 * _STEP)).numpy()
+    return slopes
 
 
 def order_factors_(
-    estimator: Any, module: FactorModule, z: Tensor, explained: np.ndarray, named: Sequence[int] = ()
-) -> np.ndarray:
+    module: FactorModule,
+    explained: np.ndarray,
+    effects: np.ndarray,
+    strength: np.ndarray,
+    named: Sequence[int] = (),
+) -> tuple[np.ndarray, np.ndarray]:
     """Put factors in order of variance explained, each signed so that its strongest anchor rises with it.
 
     The strongest anchor is the one with the largest average slope relative to its scale: an anchor that falls
@@ -48,39 +89,39 @@ def order_factors_(
 
     Parameters
     ----------
-    estimator : FactorEstimator
-        Fitted.
     module : FactorModule
         Reordered in place.
-    z : Tensor of shape (n_samples, n_factors)
-        Where the slopes are taken.
     explained : ndarray of shape (n_factors,)
         Variance that each factor explains.
+    effects : ndarray of shape (n_features, n_factors)
+        Average slopes in the units of the table, whose signs are read.
+    strength : ndarray of shape (n_features, n_factors)
+        Average slopes relative to each feature's scale, as the decoder's outputs are.
     named : sequence of int
         Factors that the user has named by their position, which keep it.
 
     Returns
     -------
-    ndarray of shape (n_factors,)
+    order : ndarray of shape (n_factors,)
         The old position of each factor.
+    sign : ndarray of shape (n_factors,)
+        -1 for a factor that was turned round.
     """
     active = module.active().numpy().astype(bool)
     ranked = np.lexsort((-explained, ~active))
     order = np.arange(len(explained))
     free = ~np.isin(order, named)
     order[free] = ranked[free[ranked]]
-    slopes = average_slopes(estimator, z)
-    # Outputs are relative to a feature's scale: standard deviations, logarithms or logits.
-    strength = np.abs(_slopes(module, module.decode, z))
-    used = module.support().numpy() & (slopes != 0)
+    used = module.support().numpy() & (effects != 0)
     anchors = used & (module.support().sum(1) == 1).numpy()[:, None]
     sign = np.ones(len(order), dtype=np.float32)
     for new, k in enumerate(order):
         candidates = anchors[:, k] if anchors[:, k].any() else used[:, k]
         if candidates.any():
-            sign[new] = np.sign(slopes[np.where(candidates, strength[:, k], -1.0).argmax(), k])
+            strongest = np.where(candidates, np.abs(strength[:, k]), -1.0).argmax()
+            sign[new] = np.sign(effects[strongest, k])
     permute_factors_(module, torch.as_tensor(order), torch.as_tensor(sign))
-    return order
+    return order, sign
 
 
 def strongest_features(
@@ -109,15 +150,3 @@ def strongest_features(
         if strength[j, k] > 0
     ]
     return pd.DataFrame(rows, columns=["factor", "rank", "feature", *values])
-
-
-@torch.no_grad()
-def _slopes(module: FactorModule, function: Callable[[Tensor], Tensor], z: Tensor) -> np.ndarray:
-    """Average central difference of a function of the factors: (n_features, n_factors)."""
-    slopes = np.zeros((module.n_features, z.shape[1]))
-    for k in torch.nonzero(module.active()).ravel().tolist():
-        shift = torch.zeros(z.shape[1])
-        shift[k] = _STEP
-        difference = function(z + shift) - function(z - shift)
-        slopes[:, k] = (difference.mean(0) / (2 * _STEP)).numpy()
-    return slopes

@@ -14,7 +14,7 @@ from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator, FitData
 from sparsevae.estimators.explained import Explained, communalities, variance_shares
 from sparsevae.estimators.fitting import Ingredients, fit_default, fit_from_mask
-from sparsevae.estimators.reading import average_slopes, order_factors_
+from sparsevae.estimators.reading import Outputs, average_slopes, order_factors_
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.modules import FactorModule
@@ -236,12 +236,17 @@ class SparseVAE(Explained, FactorEstimator):
         super()._finish(module, history, data)
         observation = module.observation
         x = data.table.rows(data.everything.rows[:_ROWS_READ]).cpu()
+        outputs = Outputs(module, module.encode(x)[0])
+        shares = variance_shares(outputs, x)
+        self.communalities_ = communalities(outputs, x)
+        effects, strength = average_slopes(outputs, self._expected_of, lambda output: output)
         named = sorted(set((self.anchors or {}).values()))
-        z, _ = module.encode(x)
-        order = order_factors_(self, module, z, variance_shares(module, z, x).mean(0), named)
+        order, sign = order_factors_(module, shares.mean(0), effects, strength, named)
         position = {int(old): new for new, old in enumerate(order)}
         self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
-        z, _ = module.encode(x)
+        self.variance_shares_ = shares[:, order]
+        self.variance_explained_ = self.variance_shares_.mean(0)
+        self.effects_ = effects[:, order] * sign
         self.mask_ = module.mask.numpy().astype(np.float64)
         self.components_ = self.mask_.T
         self.inclusion_ = module.inclusion().numpy().astype(np.float64)
@@ -250,10 +255,6 @@ class SparseVAE(Explained, FactorEstimator):
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
-        self.variance_shares_ = variance_shares(module, z, x)
-        self.variance_explained_ = self.variance_shares_.mean(0)
-        self.communalities_ = communalities(module, z, x)
-        self.effects_ = average_slopes(self, z)
 
     # -- reading a fit --------------------------------------------------------------------------------------
 
