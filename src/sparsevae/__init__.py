@@ -1,9 +1,55 @@
 """Identifiable deep generative models via sparse decoding: the sparse VAE as a scikit-learn estimator."""
 
-from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
-from sparsevae.experiments import compare
-from sparsevae.identifiability import stability
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
+    from sparsevae.experiments.compare import compare
+    from sparsevae.identifiability import stability
 
 __version__ = "0.1.0"
 
 __all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare", "sparsity_path", "stability"]
+
+# PyTorch, scikit-learn and pandas take seconds to import: a name brings them in when it is first used, and
+# `sparsevae --help` answers at once.
+_HOMES = {
+    "NMF": "estimators",
+    "OIVAE": "estimators",
+    "VAE": "estimators",
+    "VSC": "estimators",
+    "SparseVAE": "estimators",
+    "sparsity_path": "estimators",
+    "compare": "experiments",
+    "stability": "identifiability",
+}
+_PACKAGES = (
+    "datasets",
+    "estimators",
+    "exceptions",
+    "experiments",
+    "identifiability",
+    "likelihoods",
+    "metrics",
+    "plotting",
+    "priors",
+    "report",
+    "training",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(f"sparsevae.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _PACKAGES:
+        return import_module(f"sparsevae.{name}")
+    raise AttributeError(f"module 'sparsevae' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -7,33 +7,19 @@ from typing import Annotated
 import typer
 
 import sparsevae
-from sparsevae.cli.compare import compare
-from sparsevae.cli.data import data
-from sparsevae.cli.demo import demo
-from sparsevae.cli.fit import fit
-from sparsevae.cli.report import report
-from sparsevae.cli.reproduce import reproduce
-from sparsevae.cli.stability import stability
-from sparsevae.cli.transform import transform
+from sparsevae.cli.lazy import Commands
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="sparsevae",
+    cls=Commands,
     help="Factors that can be named: a deep factor model in which each feature depends on few of them.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(fit)
-app.command()(transform)
-app.command()(report)
-app.command()(stability)
-app.command()(compare)
-app.command()(reproduce)
-app.add_typer(data, name="data")
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from sparsevae.cli.options import (
     IdColumnOption,
     JsonOption,
     LayerOption,
+    LikelihoodOption,
     TableArgument,
 )
 from sparsevae.cli.tables import read_table
@@ -39,13 +40,7 @@ def compare(
         ),
     ] = ", ".join(DEFAULT),
     factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Largest number of factors.")] = 10,
-    likelihood: Annotated[
-        str,
-        typer.Option(
-            help="gaussian, multinomial, bernoulli, poisson, negative_binomial, or auto: a look at the "
-            "values decides."
-        ),
-    ] = "auto",
+    likelihood: LikelihoodOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split and of the fits.")] = 0,
     max_epochs: Annotated[
         int | None,
@@ -82,7 +77,7 @@ def compare(
     say(f"Read {table}: {data.shape[0]} samples x {data.shape[1]} features.")
     for assumption in data.assumptions:
         say(f"  {assumption}")
-    if likelihood == "auto":
+    if likelihood in (None, "auto"):
         likelihood, reason = choose_likelihood(data.X)
         say(f"  The likelihood is {likelihood}, because {reason}. (--likelihood NAME for another.)")
     parameters: dict[str, Any] = {} if max_epochs is None else {"max_epochs": max_epochs}

@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from sparsevae.cli.console import one_sentence_errors, print_json, say
-from sparsevae.cli.options import JsonOption
+from sparsevae.cli.options import JsonOption, one_of
 from sparsevae.datasets import SOURCES, data_directory, fetch
 
 __all__ = ["data"]
 
 data = typer.Typer(
-    help="Public data sets: what there is, and how to get it.", no_args_is_help=True, rich_markup_mode=None
+    name="data",
+    help="Public data sets: what there is, and how to get it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -39,7 +42,12 @@ def list_sources(as_json: JsonOption = False) -> None:
 @data.command("fetch")
 @one_sentence_errors
 def fetch_source(
-    name: Annotated[str, typer.Argument(help="A name from: sparsevae data list.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A name from: sparsevae data list.", autocompletion=one_of(SOURCES)
+        ),
+    ],
     directory: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put the file.")] = None,
     url: Annotated[str | None, typer.Option(help="A mirror, instead of the publisher's address.")] = None,
     as_json: JsonOption = False,

@@ -30,6 +30,7 @@ from sparsevae.cli.options import (
     IdColumnOption,
     JsonOption,
     LayerOption,
+    LikelihoodOption,
     TableArgument,
 )
 from sparsevae.cli.runs import (
@@ -72,13 +73,7 @@ def fit(
     factors: Annotated[
         int | None, typer.Option("--factors", "-k", min=1, help="Largest number of factors. [default: 10]")
     ] = None,
-    likelihood: Annotated[
-        str | None,
-        typer.Option(
-            help="gaussian, multinomial, bernoulli, poisson, negative_binomial, or auto: a look at the "
-            "values decides. [default: auto]"
-        ),
-    ] = None,
+    likelihood: LikelihoodOption = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same fit. [default: 0]")] = None,
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of the fit. [default: enough for the size of the table]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +15,39 @@ __all__ = [
     "IdColumnOption",
     "JsonOption",
     "LayerOption",
+    "LikelihoodOption",
     "TableArgument",
+    "one_of",
 ]
+
+
+def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """What the Tab key offers for an argument that is one of some names."""
+    known = list(names)
+
+    def matching(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return matching
+
 
 TableArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market or H5AD; a row per sample."
+        metavar="TABLE",
+        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market or H5AD; a row per sample.",
+    ),
+]
+LikelihoodOption = Annotated[
+    str | None,
+    typer.Option(
+        "--likelihood",
+        metavar="NAME",
+        help="gaussian, multinomial, bernoulli, poisson, negative_binomial, or auto: a look at the values "
+        "decides. [default: auto]",
+        autocompletion=one_of(
+            ("auto", "gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial")
+        ),
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -24,7 +24,9 @@ Scale = Enum("Scale", {scale: scale for scale in SCALES}, type=str)  # type: ign
 
 @one_sentence_errors
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="A name from: sparsevae reproduce --list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A name from: sparsevae reproduce --list.")
+    ] = None,
     scale: Annotated[
         Scale, typer.Option(help="A look whether it works, some minutes, or the size of the paper.")
     ] = Scale("quick"),

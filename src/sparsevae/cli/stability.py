@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say
-from sparsevae.cli.options import JsonOption, TableArgument
+from sparsevae.cli.options import JsonOption, TableArgument, one_of
 from sparsevae.cli.rereading import read_for_run
 from sparsevae.cli.runs import load_run, write_csv, write_json
 from sparsevae.cli.tables import fingerprint
@@ -30,7 +30,9 @@ def stability(
     how: Annotated[
         str,
         typer.Option(
-            help="seed: other seeds on the same samples. bootstrap: samples drawn with replacement too."
+            metavar="seed|bootstrap",
+            help="seed: other seeds on the same samples. bootstrap: samples drawn with replacement too.",
+            autocompletion=one_of(("seed", "bootstrap")),
         ),
     ] = "seed",
     seed: Annotated[int | None, typer.Option(min=0, help="Of the refits. [default: the run's]")] = None,
