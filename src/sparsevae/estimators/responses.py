@@ -2,6 +2,7 @@ r"""Response curves :math:`m_j(z_k)` in the units of the table, and the data tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from sparsevae.training import Table
 
-__all__ = ["Responses", "directions", "responses", "spread_rows"]
+__all__ = ["Responses", "directions", "responses", "responses_of_factors", "spread_rows"]
 
 _REACH = 2.5  # standard deviations of a factor
 _GRID = 41
@@ -50,13 +51,34 @@ def responses(model: Any, factor: int, features: Any, X: Any = None) -> Response
         of it, so that other factors do not spread them. Counts are divided by the size of their row, and
         yes/no answers are as they are.
     """
-    features = np.asarray(features, dtype=int)
-    at, points = np.empty(0), np.empty((0, len(features)))
-    if X is not None:
-        at, points = _points(model, factor, features, X)
-    grid = np.linspace(min(-_REACH, at.min(initial=0.0)), max(_REACH, at.max(initial=0.0)), _GRID)
-    curves = _alone(model, factor, torch.as_tensor(grid, dtype=torch.float32))[:, features]
-    return Responses(grid, curves.double().numpy(), at, points)
+    return responses_of_factors(model, {factor: features}, X)[factor]
+
+
+def responses_of_factors(model: Any, features: Mapping[int, Any], X: Any = None) -> dict[int, Responses]:
+    """Response curves on several factors: as `responses` of each, with the rows encoded and decoded once.
+
+    Parameters
+    ----------
+    model : SparseVAE
+        Fitted.
+    features : mapping from int to integer array
+        For each factor the features whose curves are wanted.
+    X : ndarray or CSR matrix of shape (n_samples, n_features), optional
+        Checked rows for the points.
+    """
+    alone = _Alone(model)
+    rows = None if X is None else _Rows(model, X)
+    result = {}
+    for factor, wanted in features.items():
+        columns = np.asarray(wanted, dtype=int)
+        at, points = np.empty(0), np.empty((0, len(columns)))
+        if rows is not None:
+            at = rows.z[:, factor].double().numpy()
+            points = rows.points(alone(factor, rows.z[:, factor]))[:, columns].double().numpy()
+        grid = np.linspace(min(-_REACH, at.min(initial=0.0)), max(_REACH, at.max(initial=0.0)), _GRID)
+        curves = alone(factor, torch.as_tensor(grid, dtype=torch.float32))[:, columns]
+        result[factor] = Responses(grid, curves.double().numpy(), at, points)
+    return result
 
 
 def directions(model: Any) -> np.ndarray:
@@ -66,9 +88,9 @@ def directions(model: Any) -> np.ndarray:
     at less than half of the way it has gone up and down, as z² does, or if it is flat, as that of z1·z2 is.
     """
     result = np.zeros(model.mask_.shape, dtype=int)
-    grid = torch.linspace(-2.0, 2.0, _GRID)
+    alone, grid = _Alone(model), torch.linspace(-2.0, 2.0, _GRID)
     for k in model.active_factors_:
-        curves = _alone(model, k, grid).double().numpy()
+        curves = alone(k, grid).double().numpy()
         net, way = curves[-1] - curves[0], np.abs(np.diff(curves, axis=0)).sum(0)
         result[:, k] = np.where(np.abs(net) >= 0.5 * way, np.sign(net), 0.0)
     return np.where(model.mask_ != 0, result, 0)
@@ -79,30 +101,49 @@ def spread_rows(n_rows: int, most: int) -> np.ndarray:
     return np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(int)
 
 
-@torch.no_grad()
-def _points(model: Any, factor: int, features: np.ndarray, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior means of the factor, and what to draw above them, for rows in the user's units."""
-    module = model.module_
-    observation = module.observation
-    x = Table(X, observation).rows(torch.arange(X.shape[0]))
-    z = module.encode(x)[0]
-    size, total = observation.size(x), observation.total(x)
-    raw = observation.to_user_units(x)
-    expected = observation.likelihood.mean(module.decode(z), size=size, total=total)
-    partial = _alone(model, factor, z[:, factor]) + raw - observation.to_user_units(expected)
-    for columns, relative in (
-        (observation.size_columns, size),
-        (observation.total_columns, None if total is None else total / observation.mean_words),
-    ):
-        if relative is not None:
-            divided = raw / relative.clamp_min(1e-6).unsqueeze(-1)
-            raw = torch.where(torch.as_tensor(columns), divided, raw)
-    points = torch.where(torch.as_tensor(observation.real_columns), partial, raw)[:, features]
-    return z[:, factor].double().numpy(), points.double().numpy()
+class _Alone:
+    """Expected rows, in the user's units, when one factor varies and the others are at their mean.
+
+    Features that do not use the factor are decoded once for all.
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.support = model.module_.support()
+        self.elsewhere = model.module_.decode(torch.zeros(1, model.module_.n_factors))
+
+    @torch.no_grad()
+    def __call__(self, factor: int, values: Tensor) -> Tensor:
+        module = self.model.module_
+        z = torch.zeros(len(values), module.n_factors)
+        z[:, factor] = values
+        users = torch.nonzero(self.support[:, factor]).ravel()
+        output = self.elsewhere.expand(len(values), -1).index_copy(1, users, module.decode(z, users))
+        return self.model._expected_of(output)
 
 
-def _alone(model: Any, factor: int, values: Tensor) -> Tensor:
-    """Expected rows, in the user's units, when one factor varies and the others are at their mean."""
-    z = torch.zeros(len(values), model.module_.n_factors)
-    z[:, factor] = values
-    return model._expected(z)
+class _Rows:
+    """Rows of a table, and what belongs behind the curves of any factor."""
+
+    @torch.no_grad()
+    def __init__(self, model: Any, X: Any) -> None:
+        module, self.observation = model.module_, model.module_.observation
+        x = Table(X, self.observation).rows(torch.arange(X.shape[0]))
+        self.z = module.encode(x)[0]
+        size, total = self.observation.size(x), self.observation.total(x)
+        raw = self.observation.to_user_units(x)
+        expected = self.observation.likelihood.mean(module.decode(self.z), size=size, total=total)
+        self.left_over = raw - self.observation.to_user_units(expected)
+        for columns, relative in (
+            (self.observation.size_columns, size),
+            (self.observation.total_columns, None if total is None else total / self.observation.mean_words),
+        ):
+            if relative is not None:
+                divided = raw / relative.clamp_min(1e-6).unsqueeze(-1)
+                raw = torch.where(torch.as_tensor(columns), divided, raw)
+        self.raw = raw
+
+    def points(self, curve: Tensor) -> Tensor:
+        """What to draw behind a curve with these values at the rows: sample × feature."""
+        return torch.where(torch.as_tensor(self.observation.real_columns), curve + self.left_over, self.raw)

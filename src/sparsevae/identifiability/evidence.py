@@ -85,17 +85,20 @@ class _Halves:
         self.correlations = [x.T @ x / len(x) for x in self.halves]
         for correlation in self.correlations:
             np.fill_diagonal(correlation, 1.0)
-        self.bases = [instruments(r, len(x)) for r, x in zip(self.correlations, self.halves, strict=True)]
+        # Each half has the instruments that the other one chose.
+        chosen = [instruments(r, len(x)) for r, x in zip(self.correlations, self.halves, strict=True)]
+        self.bases = chosen[::-1]
+        self.with_bases = [r @ basis for r, basis in zip(self.correlations, self.bases, strict=True)]
 
     def compare(
         self, rows: np.ndarray, columns: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Share of the best contrasts that other features explain, and the p-values of none."""
         statistic, share, freedom = np.zeros(len(rows)), np.zeros(len(rows)), 0
-        for own, other in ((0, 1), (1, 0)):
-            x, correlation, basis = self.halves[own], self.correlations[own], self.bases[other]
-            further = _squares(x, basis, anchors)
-            projection = project(correlation, basis, further)
+        for x, correlation, basis, with_basis in zip(
+            self.halves, self.correlations, self.bases, self.with_bases, strict=True
+        ):
+            projection = project(basis, with_basis, _squares(x, basis, anchors))
             squared = explained_contrasts(projection, correlation, rows, columns)
             n_instruments = projection.U.shape[1]
             statistic += likelihood_ratio(squared, len(x), n_instruments)

@@ -130,7 +130,7 @@ def contrast_correlation(
     ndarray of shape (n_pairs,)
         0 for a pair of anchors with one curve and no noise in the correlations, up to 1.
     """
-    return explained_contrasts(project(correlation, basis), correlation, rows, columns)
+    return explained_contrasts(project(basis, correlation @ basis), correlation, rows, columns)
 
 
 class Projection(NamedTuple):
@@ -148,22 +148,24 @@ class Projection(NamedTuple):
 
 
 def project(
-    correlation: np.ndarray,
     basis: np.ndarray,
+    with_basis: np.ndarray,
     further: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
 ) -> Projection:
     r"""Covariances of all features with the instruments :math:`U^\top x`, and with further ones if given.
 
     Parameters
     ----------
-    correlation : array of shape (n_features, n_features)
     basis : array of shape (n_features, n_instruments)
+        U.
+    with_basis : array of shape (n_features, n_instruments)
+        Covariance of the features with the instruments: the correlation matrix times U, the costly part.
     further : three arrays, optional
         Covariance of the features with further instruments to which the features to be compared contribute
         nothing, of shape (n_features, n_further); of the instruments with these; of these with each other.
     """
     U = basis.astype(np.float64)
-    A = (correlation @ basis).astype(np.float64)
+    A = with_basis.astype(np.float64)
     V = U.T @ A
     if further is not None:
         with_features, with_instruments, among = further
@@ -225,7 +227,7 @@ def _leading_space(correlation: np.ndarray, n_vectors: int) -> tuple[np.ndarray,
 
 def _residual_variance(correlation: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Variance of each feature that all others, through the instruments, leave unexplained."""
-    U, A, UV, AV = project(correlation, basis)
+    U, A, UV, AV = project(basis, correlation @ basis)
     left = np.maximum(1.0 - (AV * A).sum(1), _SMALLEST)
     return 1.0 / ((1.0 - (AV * U).sum(1)) ** 2 / left + (UV * U).sum(1))
 

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from sparsevae.estimators.evaluating import fixed_draws
-from sparsevae.estimators.responses import responses, spread_rows
+from sparsevae.estimators.reading import Outputs
+from sparsevae.estimators.responses import responses_of_factors, spread_rows
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.report.numbers import rounded
 from sparsevae.training import Table
@@ -72,7 +73,7 @@ def gather_evidence(
         },
         "certificate": certificate_record(certificate),
         "ablation": _ablation(model, checked, factors),
-        "curves": {name: _curves(model, k, few) for k, name in factors},
+        "curves": _curves(model, few, factors),
         "samples": {name: _extremes(model, k, codes[:, k], checked, names) for k, name in factors},
     }
 
@@ -91,12 +92,10 @@ def _ablation(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, A
     draws = fixed_draws(module.n_noise)
     half = _ABLATION_DRAWS // 2
     for draw in torch.cat([draws[:half], -draws[:half]]).float():
-        z = mean + torch.exp(0.5 * log_variance) * draw
-        full = module.log_likelihood(x, module.decode(z))
+        outputs = Outputs(module, mean + torch.exp(0.5 * log_variance) * draw)
+        full = module.log_likelihood(x, outputs.given)
         for a, (k, _) in enumerate(factors):
-            without = z.clone()
-            without[:, k] = 0.0
-            lost = full - module.log_likelihood(x, module.decode(without))
+            lost = full - module.log_likelihood(x, outputs.changed(k, 0.0))
             costs[a] += lost.double().numpy() / _ABLATION_DRAWS
     error = costs.std(1) / np.sqrt(max(len(rows), 1))
     return {
@@ -105,19 +104,23 @@ def _ablation(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, A
     }
 
 
-def _curves(model: Any, k: int, X: Any) -> list[dict[str, Any]]:
-    strongest = model._strongest(k)[:_CURVES]
-    found = responses(model, k, strongest, X)
-    return [
-        {
-            "feature": int(j),
-            "grid": rounded(found.grid),
-            "curve": rounded(found.curves[:, column]),
-            "at": rounded(found.at),
-            "points": rounded(found.points[:, column]),
-        }
-        for column, j in enumerate(strongest)
-    ]
+def _curves(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, list[dict[str, Any]]]:
+    """Response curves of the strongest features of each factor, with points behind them."""
+    strongest = {k: model._strongest(k)[:_CURVES] for k, _ in factors}
+    found = responses_of_factors(model, strongest, X)
+    return {
+        name: [
+            {
+                "feature": int(j),
+                "grid": rounded(found[k].grid),
+                "curve": rounded(found[k].curves[:, column]),
+                "at": rounded(found[k].at),
+                "points": rounded(found[k].points[:, column]),
+            }
+            for column, j in enumerate(strongest[k])
+        ]
+        for k, name in factors
+    }
 
 
 def _extremes(model: Any, k: int, codes: np.ndarray, X: Any, names: np.ndarray) -> dict[str, Any]:
