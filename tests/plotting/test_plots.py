@@ -78,6 +78,24 @@ def test_it_draws_on_the_axes_it_is_given(plot, small):
     assert ax.has_data()
 
 
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("plot", [plot_mask, plot_factor_correlation])
+@pytest.mark.parametrize("inches", [None, 2.0])
+def test_names_have_room_beside_each_other(plot, size, inches, request):
+    ax = None if inches is None else Figure(figsize=(inches, inches)).subplots()
+    ax = plot(request.getfixturevalue(size)[0], ax=ax)
+    for axis, length in ((ax.xaxis, ax.bbox.width), (ax.yaxis, ax.bbox.height)):
+        low, high = sorted(axis.get_view_interval())
+        gap = np.diff(axis.get_majorticklocs()).min(initial=high - low) / (high - low)
+        assert gap * length / ax.figure.dpi >= 0.15
+
+
+def test_the_terms_of_a_narrow_history_are_named_beside_it(small):
+    ax = plot_history(small[0], ax=Figure(figsize=(4, 3)).subplots())
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x0 >= ax.bbox.x1
+
+
 @every_plot
 def test_nothing_stays_open(plot, small):
     from matplotlib import pyplot

@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.estimators.explained import order_features, signed_strength
-from sparsevae.plotting.style import diverging, new_axes, short, tidy
+from sparsevae.plotting.style import diverging, new_axes, room, short, spaced, tidy
 
 __all__ = ["plot_factor_correlation", "plot_mask"]
 
 _NAMED = 60  # features up to which every row has its name
+_CELL = 0.3  # inches that a number in a cell needs
 _ROWS = 700  # of the picture; more features are drawn several to a row
 
 
@@ -65,7 +66,7 @@ def plot_mask(model: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_factor_correlation(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Heat map of the prior correlations of the active factors; numbers in the cells up to twelve factors.
+    """Heat map of the prior correlations of the active factors; with numbers in the cells where they fit.
 
     Parameters
     ----------
@@ -85,10 +86,11 @@ def plot_factor_correlation(model: Any, *, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax, side + 0.7, side)
     image = ax.imshow(correlation, cmap=diverging(), vmin=-1.0, vmax=1.0)
     names = [short(name, 14) for name in model.get_feature_names_out()[active]]
-    step = max(1, n_factors // 25)
-    ax.set_xticks(range(0, n_factors, step), names[::step], rotation=60, ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(0, n_factors, step), names[::step])
-    if n_factors <= 12:
+    shown = spaced(n_factors, min(room(ax)))
+    labels = [names[k] for k in shown]
+    ax.set_xticks(shown, labels, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_yticks(shown, labels)
+    if n_factors * _CELL <= min(room(ax)):
         for i in range(n_factors):
             for j in range(n_factors):
                 value = correlation[i, j]
@@ -104,14 +106,16 @@ def plot_factor_correlation(model: Any, *, ax: Axes | None = None) -> Axes:
 
 def _label(ax: Axes, model: Any, order: np.ndarray, n_factors: int) -> None:
     names = model.get_feature_names_out()[model.active_factors_]
-    step = max(1, n_factors // 25)
-    ax.set_xticks(range(0, n_factors, step), [short(name, 14) for name in names[::step]])
+    width, height = room(ax)
+    shown = spaced(n_factors, width)
+    ax.set_xticks(shown, [short(names[k], 14) for k in shown])
     ax.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False)
     for label in ax.get_xticklabels():
         label.set(rotation=60, ha="left", rotation_mode="anchor")
     if len(order) <= _NAMED:
         features = model._feature_names()[order]
-        ax.set_yticks(range(len(order)), [short(name) for name in features])
+        shown = spaced(len(order), height)
+        ax.set_yticks(shown, [short(features[j]) for j in shown])
         ax.set_xticks(np.arange(n_factors + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(len(order) + 1) - 0.5, minor=True)
         ax.grid(which="minor", color="#e4e7ea", linewidth=0.7)

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, evenly, new_axes, short, tidy
+from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, room, short, spaced, tidy
 
 __all__ = ["plot_stability"]
-
-_NAMED = 40
 
 
 def plot_stability(stability: Any, *, ax: Axes | None = None) -> Axes:
@@ -46,7 +44,7 @@ def plot_stability(stability: Any, *, ax: Axes | None = None) -> Axes:
             threshold, 1.01, f"{words} {threshold:.0%}", transform=ax.get_xaxis_transform(), fontsize=7,
             ha="center", va="bottom", color=MUTED,
         )  # fmt: skip
-    shown = evenly(n_factors, _NAMED)
+    shown = spaced(n_factors, room(ax)[1])
     ax.set_yticks(shown, [short(share.index[k], 18) for k in shown])
     ax.set_ylim(n_factors - 0.4, -0.6)
     ax.set_xlim(0.0, 1.02)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-__all__ = ["CATEGORIES", "DATA", "LINE", "MUTED", "diverging", "evenly", "new_axes", "short", "tidy"]
+__all__ = [
+    "CATEGORIES",
+    "DATA",
+    "LINE",
+    "MUTED",
+    "diverging",
+    "new_axes",
+    "room",
+    "short",
+    "spaced",
+    "tidy",
+]
 
 LINE = "#1f5fa8"
 DATA = "#8a94a0"
@@ -29,6 +40,16 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     if ax is not None:
         return ax
     return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def room(ax: Axes) -> tuple[float, float]:
+    """Width and height of axes in inches."""
+    return ax.bbox.width / ax.figure.dpi, ax.bbox.height / ax.figure.dpi
+
+
+def spaced(count: int, length: float, each: float = 0.18) -> range:
+    """Every so-manieth of ``count`` positions, such that labels of ``each`` inch have room on ``length``."""
+    return range(0, count, max(1, math.ceil(count * each / max(length, each))))
 
 
 def diverging() -> Colormap:
@@ -57,8 +78,3 @@ def tidy(ax: Axes, *, sides: Sequence[str] = ("top", "right")) -> None:
     for side in set(ax.spines) - set(sides):
         ax.spines[side].set_color("#c4cad0")
     ax.tick_params(colors=MUTED, length=3 if len(sides) < len(ax.spines) else 0, labelcolor="#3a424b")
-
-
-def evenly(count: int, most: int) -> np.ndarray:
-    """At most so many positions among ``count``, evenly spread."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))

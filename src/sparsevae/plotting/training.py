@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, tidy
+from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, room, tidy
 
 __all__ = ["phase_spans", "plot_history", "plot_sparsity_path"]
 
+_WIDE = 4.6  # inches in which a legend of two columns does not hide the lines
+_LETTER = 0.08  # inches of the name of a phase
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 
 
@@ -47,7 +49,10 @@ def plot_history(model: Any, *, ax: Axes | None = None) -> Axes:
     _phases(ax, history)
     ax.set_xlabel("epoch")
     ax.set_ylabel("nats per sample")
-    ax.legend(frameon=False, fontsize=8, ncols=2, loc="upper right", labelcolor="#3a424b")
+    place: dict[str, Any] = {"ncols": 2, "loc": "upper right"}
+    if room(ax)[0] < _WIDE:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    ax.legend(frameon=False, fontsize=8, labelcolor="#3a424b", **place)
     tidy(ax)
     return ax
 
@@ -71,6 +76,7 @@ def plot_sparsity_path(source: Any, *, ax: Axes | None = None) -> Axes:
     steps = getattr(source, "table", None)
     twin = _along_rates(ax, source, steps) if steps is not None else _along_epochs(ax, _history(source))
     ax.set_ylim(0, None)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("non-zero links", color=LINE)
     tidy(ax)
     tidy(twin, sides=("top", "left", "bottom"))
@@ -132,11 +138,11 @@ def _limit_to_the_settled_range(ax: Axes, history: pd.DataFrame, terms: list[str
 
 
 def _phases(ax: Axes, history: pd.DataFrame) -> None:
-    spans = phase_spans(history)
+    spans, width = phase_spans(history), room(ax)[0]
     for i, (name, first, last) in enumerate(spans):
         if i % 2:
             ax.axvspan(first - 0.5, last + 0.5, color="#f3f5f7", zorder=0, linewidth=0)
-        if last - first + 1 >= 0.05 * len(history):
+        if (last - first + 1) / len(history) * width >= _LETTER * len(name):
             ax.text(
                 (first + last) / 2,
                 1.01,
@@ -148,3 +154,4 @@ def _phases(ax: Axes, history: pd.DataFrame) -> None:
                 color=MUTED,
             )
     ax.set_xlim(0.5, max(len(history), 1) + 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
