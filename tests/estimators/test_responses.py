@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,10 @@ def test_features_are_ordered_by_factor_then_anchors_then_strength(made):
 def test_rows_are_spread_over_the_table():
     assert spread_rows(5, 10).tolist() == [0, 1, 2, 3, 4]
     assert spread_rows(100, 3).tolist() == [0, 50, 99] or spread_rows(100, 3).tolist() == [0, 49, 99]
+
+
+def test_a_feature_whose_curve_and_average_slope_disagree_has_no_direction(made):
+    model, _ = made
+    turned = copy.copy(model)
+    turned.effects_ = -model.effects_
+    assert (directions(turned) == 0).all()

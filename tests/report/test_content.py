@@ -12,6 +12,7 @@ import pytest
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability import Stability
 from sparsevae.report import build_content, gather_evidence, render_html, write_report
+from sparsevae.report.words import summarise
 
 from .conftest import HOSTILE
 
@@ -169,3 +170,13 @@ def test_every_likelihood_has_a_page(linear_model, family):
     content = build_content(model, evidence=gather_evidence(model, X))
     assert "not proved" in " ".join(content["certificate"]["notes"])
     assert render_html(content)
+
+
+def test_a_fit_in_which_nothing_is_identified_says_so(content):
+    table = [{**row, "verdict": "not identified"} for row in content["certificate"]["table"]]
+    factors = [{**factor, "anchors": []} for factor in content["factors"]]
+    features = [{**feature, "links": [0, 1]} for feature in content["features"]]
+    words = summarise({**content, "certificate": {"table": table}, "factors": factors, "features": features})
+    assert "No feature depends on one factor alone." in words[1]
+    assert words[2] == "Neither of the two factors is identified: the cards say why."
+    assert " shows most in " in words[-1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from sparsevae.report.figures import correlation_figure, curve_figure, history_figure, path_figure
+from sparsevae.report.mask_figure import mask_figure
 
 GRID = np.linspace(-2.5, 2.5, 41)
 
@@ -71,3 +73,34 @@ def test_without_history_there_is_no_picture():
 def test_correlations_have_a_square_each(n):
     svg = ElementTree.fromstring(correlation_figure(np.eye(n).tolist(), [f"<{k}>" for k in range(n)]))
     assert len([item for item in svg.iter() if item.tag == "rect"]) == n * n
+
+
+def test_the_mask_on_paper_has_a_cell_for_each_link(content):
+    factors = [{**factor, "id": f"F{k}"} for k, factor in enumerate(content["factors"])]
+    drawn = mask_figure(content, factors)
+    assert sum(d.count("M") for d in re.findall(r' d="([^"]*)"', drawn)) == len(content["links"]["feature"])
+    assert "<script" not in drawn
+    assert "&lt;script&gt;" in drawn
+
+
+def test_many_features_share_rows_of_the_paper_and_the_strongest_is_seen():
+    n = 3000
+    links = {
+        "feature": list(range(n)),
+        "factor": [0] * n,
+        "strength": [0.1] * n,
+        "direction": [1] * n,
+    }
+    links["strength"][1501], links["direction"][1501] = -0.9, -1
+    content = {
+        "features": [{"name": str(j)} for j in range(n)],
+        "feature_order": list(range(n)),
+        "links": links,
+    }
+    drawn = mask_figure(content, [{"id": "F0"}])
+    assert len(drawn) < 20_000
+    assert re.search(r'class="neg" fill-opacity="1.0" d="M[^M]*"', drawn)
+
+
+def test_a_mask_without_factors_has_no_picture():
+    assert mask_figure({"features": [{"name": "a"}]}, []) == ""

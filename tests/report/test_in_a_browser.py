@@ -189,6 +189,26 @@ def test_it_prints(page):
     assert page.pdf().startswith(b"%PDF")
 
 
+def test_nothing_is_cut_off_on_paper(chromium, written):
+    chromium.emulate(media="print", width=700)
+    chromium.open(written["page"])
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= 700
+    too_wide = (
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    )
+    assert chromium.evaluate(too_wide) == 0
+
+
+def test_the_mask_is_on_paper_and_the_controls_are_not(chromium, written):
+    shown = "(s) => document.querySelector(s).getBoundingClientRect().height > 0"
+    for media, on_paper in (("print", True), ("screen", False)):
+        chromium.emulate(media=media)
+        chromium.open(written["page"])
+        assert chromium.evaluate(f"({shown})('.mask-figure')") is on_paper
+        assert chromium.evaluate(f"({shown})('#map')") is not on_paper
+    chromium.emulate()
+
+
 def test_without_script_the_features_are_there(chromium, written, tmp_path):
     html = written["page"].read_text("utf-8")
     bare = tmp_path / "bare.html"

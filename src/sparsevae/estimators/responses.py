@@ -85,14 +85,16 @@ def directions(model: Any) -> np.ndarray:
     """Whether a feature rises with a factor (1), falls (-1), or neither (0): (n_features, n_factors).
 
     Neither, if the curve, within two standard deviations and with the other factors at their mean, comes out
-    at less than half of the way it has gone up and down, as z² does, or if it is flat, as that of z1·z2 is.
+    at less than half of the way it has gone up and down, as z² does, if it is flat, as that of z1·z2 is, or
+    if the average slope over the samples has the other sign.
     """
     result = np.zeros(model.mask_.shape, dtype=int)
     alone, grid = _Alone(model), torch.linspace(-2.0, 2.0, _GRID)
     for k in model.active_factors_:
         curves = alone(k, grid).double().numpy()
         net, way = curves[-1] - curves[0], np.abs(np.diff(curves, axis=0)).sum(0)
-        result[:, k] = np.where(np.abs(net) >= 0.5 * way, np.sign(net), 0.0)
+        clear = (np.abs(net) >= 0.5 * way) & (np.sign(net) == np.sign(model.effects_[:, k]))
+        result[:, k] = np.where(clear, np.sign(net), 0.0)
     return np.where(model.mask_ != 0, result, 0)
 
 

@@ -77,9 +77,11 @@ class Stability:
         """The result in words."""
         what = "other seeds" if self.how == "seed" else "bootstraps of the samples"
         fitted = self.refits[self.refits["failure"] == ""]
+        fewest, most = fitted["n_active"].min(), fitted["n_active"].max()
+        found = f"{most}" if fewest == most else f"{fewest} to {most}"
         lines = [
-            f"{len(fitted)} refits on {what}; {fitted['n_active'].min()} to {fitted['n_active'].max()} "
-            f"active factors, {len(self.reproducibility)} in the reference."
+            f"{_refits(len(fitted))} on {what}; active factors: {found}, and {len(self.reproducibility)} in "
+            "the reference."
         ]
         for name, row in self.table.iterrows():
             lines.append(
@@ -89,10 +91,10 @@ class Stability:
             )
         failed = len(self.refits) - len(fitted)
         if failed:
-            lines.append(f"{failed} refits failed and count as refits in which nothing returned.")
+            lines.append(f"{_refits(failed)} failed; nothing counts as returned there.")
         slow = int((~fitted["converged"]).sum())
         if slow:
-            lines.append(f"{slow} refits stopped before their mask had settled.")
+            lines.append(f"{_refits(slow)} stopped before the mask had settled.")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -308,3 +310,7 @@ def _take(table: Any, rows: np.ndarray) -> Any:
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     return table[rows]
+
+
+def _refits(number: int) -> str:
+    return "1 refit" if number == 1 else f"{number} refits"

@@ -21,6 +21,7 @@ from sparsevae.report.figures import (
     history_terms,
     path_figure,
 )
+from sparsevae.report.mask_figure import mask_figure
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.words import direction_word, visible
 
@@ -61,6 +62,7 @@ def render_html(content: dict[str, Any]) -> str:
         verdict_counts=_verdict_counts(factors),
         largest_share=max([factor["variance_explained"] for factor in factors], default=1.0) or 1.0,
         shown_links=_SHOWN_LINKS,
+        mask_figure=mask_figure(content, factors),
         curve_figure=curve_figure,
         history_figure=history_figure(history),
         history_terms=history_terms(history),

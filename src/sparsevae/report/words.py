@@ -26,12 +26,13 @@ def summarise(content: dict[str, Any]) -> list[str]:
     anchors = sum(len(feature["links"]) == 1 for feature in features)
     without = sum(not feature["links"] for feature in features)
     explained = percent(content["variance_explained"])
+    alone = "No feature depends" if not anchors else f"{count(anchors, 'feature')} {_depend(anchors)}"
+    naming = f" and so {_name(anchors)} it" if anchors else ""
     sentences = [
         f"{count(len(factors), 'factor')} {_explain(factors)} {explained} of the variance of "
         f"{count(len(features), 'feature')}.",
         f"{used:,} of {content['n_possible_links']:,} possible links are used. "
-        f"{count(anchors, 'feature')} {_depend(anchors)} on one factor alone and so {_name(anchors)} it"
-        + (f"; {without:,} on none." if without else "."),
+        f"{alone} on one factor alone{naming}" + (f"; {without:,} on none." if without else "."),
     ]
     certificate = content["certificate"]
     if certificate is not None:
@@ -41,9 +42,10 @@ def summarise(content: dict[str, Any]) -> list[str]:
         sentences.append(_returns(factors, stability))
     first = factors[0]
     if first["label"]:
+        known_by = "is named by" if first["anchors"] else "shows most in"
         sentences.append(
-            f"The largest factor, {first['name']}, explains {percent(first['variance_explained'])} and is "
-            f"named by {first['label']}."
+            f"The largest factor, {first['name']}, explains {percent(first['variance_explained'])} and "
+            f"{known_by} {first['label']}."
         )
     return sentences
 
@@ -74,6 +76,9 @@ def _verdicts(table: list[dict[str, Any]]) -> str:
         counts[row["verdict"]] += 1
     same = next((verdict for verdict, number in counts.items() if number == len(table)), None)
     if same is not None:
+        if same == "not identified" and len(table) > 1:
+            who = "Neither of the two" if len(table) == 2 else f"None of the {len(table)}"
+            return f"{who} factors is identified: the cards say why."
         who = {1: "The factor is", 2: "Both factors are"}.get(len(table), f"All {len(table)} factors are")
         return f"{who} {same}: the cards say why."
     parts = [
