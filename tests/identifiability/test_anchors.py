@@ -167,3 +167,7 @@ def test_text_is_refused():
 def test_names_must_match_the_features(rng):
     with pytest.raises(DataError, match="a name for each of 5"):
         anchors_from_covariance(rng.normal(size=(100, 5)), feature_names=["a", "b"])
+
+
+def test_a_table_in_which_nothing_varies_has_no_anchors():
+    assert anchors_from_covariance(np.ones((60, 5))).groups == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -87,7 +88,10 @@ def one_sentence_errors(command: Command) -> Command:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             raise  # the reader of stdout had enough; typer ends quietly
-        except (SparseVAEError, ValueError, OSError, MemoryError) as error:
+        except (SparseVAEError, ValueError, OSError, MemoryError, RuntimeError) as error:
+            known = isinstance(error, SparseVAEError) or not isinstance(error, RuntimeError)
+            if not known and not _out_of_memory(error):
+                raise
             if os.environ.get("SPARSEVAE_DEBUG"):
                 raise
             say(f"Error: {_sentence(error)}")
@@ -113,13 +117,21 @@ def collect_warnings() -> Iterator[list[str]]:
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
+    if _out_of_memory(error):
         return (
-            "The table does not fit into memory. Take fewer rows or columns, or a sparse format such as NPZ."
+            "The table does not fit into memory. Take fewer rows or columns, or save it as NPY, which is "
+            "read piece by piece, or as NPZ if it is mostly zeros."
         )
     if isinstance(error, OSError) and error.strerror and not isinstance(error, SparseVAEError):
         return f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether Python, the system or PyTorch, which raises a plain RuntimeError, had no memory left."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or "allocate memory" in str(error)
 
 
 def _plain(value: Any) -> Any:

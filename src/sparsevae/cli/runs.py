@@ -42,6 +42,10 @@ __all__ = [
 RUN_FORMAT = 1
 """Version of the layout of a run directory; a reader refuses those it does not know."""
 
+_NEEDED = {
+    "data": ("file", "sha256", "n_samples"),
+    "reading": ("drop",),
+}
 _PACKAGES = ("sparsevae", "torch", "numpy", "scipy", "scikit-learn", "pandas")
 _OUTPUTS = (".csv", ".tsv", ".npy", ".parquet")
 _DIGITS = "%.7g"  # what a float32 holds
@@ -111,12 +115,22 @@ def load_run(path: Path) -> dict[str, Any]:
         run = json.loads(record.read_text("utf-8"))
         written = run["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"Expected {record} to be as fit wrote it; it is damaged ({error}).") from error
+        raise DataError(
+            f"Expected {record} to be as fit wrote it; it is damaged ({error}). Take it from a copy, or fit "
+            "again."
+        ) from error
     if written != RUN_FORMAT:
         raise DataError(
             f"Expected a run of format {RUN_FORMAT}; {path} has format {written!r}. Use the version of "
             "sparsevae that wrote it."
         )
+    for part, names in _NEEDED.items():
+        absent = [name for name in names if name not in _section(run, part)]
+        if absent:
+            raise DataError(
+                f"Expected {record} to be as fit wrote it; it is damaged ('{absent[0]}' is missing in "
+                f"'{part}'). Take it from a copy, or fit again."
+            )
     return run
 
 
@@ -221,6 +235,11 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
         raise DataError(
             "Expected pyarrow, to write Parquet; it is not installed: pip install 'sparsevae[parquet]'."
         ) from error
+
+
+def _section(run: dict[str, Any], part: str) -> dict[str, Any]:
+    section = run.get(part)
+    return section if isinstance(section, dict) else {}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from scipy import sparse
 from sparsevae.cli import formats
 from sparsevae.cli.delimited import read_delimited
 from sparsevae.cli.formats import RawTable, ReadOptions
+from sparsevae.cli.memory import check_memory
 from sparsevae.exceptions import DataError
 
 __all__ = ["TableFile", "blocks_of_values", "check_file", "fingerprint", "list_names", "read_table"]
@@ -82,6 +83,7 @@ def read_table(path: Path, options: ReadOptions) -> TableFile:
         What the caller knows; the rest is guessed and said.
     """
     ending = check_file(path)
+    check_memory(path, ending)
     raw = _READERS[ending](path, options)
     X, names, samples = raw.X, raw.feature_names, raw.sample_names
     if options.transpose:

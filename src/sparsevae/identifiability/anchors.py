@@ -39,6 +39,7 @@ LEVELS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-6, 1e-9)
 _LEAST_SAMPLES = 40
 _LEAST_FEATURES = 4  # two to compare, and two others to compare them by
 _SPLITS = (((0, 1), (2, 3)), ((2, 3), (0, 1)), ((0, 2), (1, 3)), ((1, 3), (0, 2)))
+_SMALLEST = 1e-12
 _NEVER = 1e9  # a statistic beyond every threshold, for pairs that are no candidates
 
 
@@ -231,7 +232,7 @@ def _cross_validate(moments: _Folds) -> pd.DataFrame:
     for training, held_out in _SPLITS:
         tests = _PairTests(moments, training[:1], training[1:])
         target = moments.correlation(held_out)
-        plain = float(np.square(target - tests.correlation).sum())
+        plain = max(float(np.square(target - tests.correlation).sum()), _SMALLEST)  # 0 if nothing varies
         known: dict[bytes, np.ndarray] = {}
         for k, level in enumerate(LEVELS):
             groups = tests.groups(level)
