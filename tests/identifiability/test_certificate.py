@@ -54,7 +54,7 @@ def test_anchors_and_the_best_pair_are_named(certificate):
 def test_curves_are_compared_by_the_fit_and_by_the_data(certificate):
     pairs = certificate.pairs.set_index("factor")
     assert pairs["same_curve"].to_dict() == {"factor 0": True, "factor 1": False}
-    assert pairs["curve_difference"]["factor 0"] < 1e-4
+    assert pairs["curve_difference"]["factor 0"] < 1e-4 < pairs["threshold"]["factor 0"]
     assert pairs["p_value"]["factor 0"] > 0.001
     assert pairs["p_value"]["factor 1"] < 1e-6
 

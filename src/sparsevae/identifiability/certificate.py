@@ -36,8 +36,8 @@ class Certificate:
     table : DataFrame
         A row per active factor, see Notes.
     pairs : DataFrame
-        A row per pair of anchors of one factor: factor, anchor, other, curve_difference, same_curve,
-        data_difference, p_value.
+        A row per pair of anchors of one factor: factor, anchor, other, curve_difference and its threshold,
+        same_curve, data_difference, p_value.
     notes : list of str
         What the theory does not cover here.
     thresholds : dict
@@ -252,6 +252,7 @@ def _pairs_table(
             "anchor": names[features[evidence.first]],
             "other": names[features[evidence.second]],
             "curve_difference": evidence.curve_difference,
+            "threshold": THRESHOLDS["curve_difference"],
             "same_curve": evidence.curve_difference <= THRESHOLDS["curve_difference"],
             "data_difference": evidence.data_difference,
             "p_value": evidence.p_value,

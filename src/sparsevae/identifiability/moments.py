@@ -55,7 +55,8 @@ class FoldMoments:
         for _, _, cross in chosen[2:]:
             correlation += cross
         correlation /= np.float32(self.n_samples(folds))
-        correlation -= np.outer(mean, mean).astype(np.float32)
+        shift = np.asarray(mean, dtype=np.float32)
+        correlation -= np.outer(shift, shift)
         variance = correlation.diagonal()
         # A column that varies in the table may be constant in a fold.
         inverse = np.where(variance > 1e-6, 1.0 / np.sqrt(np.maximum(variance, 1e-6)), 0.0).astype(np.float32)
