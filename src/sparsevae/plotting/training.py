@@ -76,7 +76,7 @@ def plot_sparsity_path(source: Any, *, ax: Axes | None = None) -> Axes:
     steps = getattr(source, "table", None)
     twin = _along_rates(ax, source, steps) if steps is not None else _along_epochs(ax, _history(source))
     ax.set_ylim(0, None)
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set_ylabel("non-zero links", color=LINE)
     tidy(ax)
     tidy(twin, sides=("top", "left", "bottom"))
@@ -117,7 +117,7 @@ def _along_epochs(ax: Axes, history: pd.DataFrame) -> Axes:
     twin.step(epochs, history["n_active"], color=CATEGORIES[1], linewidth=1.4, linestyle="--", where="mid")
     twin.set_ylim(0, max(1.0, 1.25 * float(history["n_active"].max())))
     twin.set_ylabel("active factors", color=CATEGORIES[1])
-    twin.yaxis.set_major_locator(MaxNLocator(integer=True))
+    twin.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     return twin
 
 
@@ -154,4 +154,4 @@ def _phases(ax: Axes, history: pd.DataFrame) -> None:
                 color=MUTED,
             )
     ax.set_xlim(0.5, max(len(history), 1) + 0.5)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
