@@ -16,9 +16,11 @@ from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability import stability as refit
 from sparsevae.identifiability.records import stability_record
+from sparsevae.validation import check_choice
 
 __all__ = ["stability"]
 
+_HOW = ("seed", "bootstrap")
 _FILES = ("stability.json", "stability.csv", "selection.csv")
 
 
@@ -32,7 +34,7 @@ def stability(
         typer.Option(
             metavar="seed|bootstrap",
             help="seed: other seeds on the same samples. bootstrap: samples drawn with replacement too.",
-            autocompletion=one_of(("seed", "bootstrap")),
+            autocompletion=one_of(_HOW),
         ),
     ] = "seed",
     seed: Annotated[int | None, typer.Option(min=0, help="Of the refits. [default: the run's]")] = None,
@@ -45,6 +47,7 @@ def stability(
     TABLE is the table of the fit. RUN gets stability.json, stability.csv (a row per factor) and selection.csv
     (for each feature and factor the share of refits that link them); report takes them up.
     """
+    check_choice("how", how, _HOW)
     record = load_run(run)
     present = [name for name in _FILES if (run / name).exists()]
     if present and not force:
