@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -86,3 +88,30 @@ def test_two_curves_of_one_factor_are_no_combination():
 
 def test_no_groups_have_no_combinations():
     assert find_combinations(np.eye(0), []).shape == (0,)
+
+
+def slow_structured_rows(correlation, groups, loadings):
+    """Block by block, as the structure is defined."""
+    members = np.concatenate(groups)
+    rows = np.empty((len(members), len(correlation)))
+    edges = np.cumsum([0, *map(len, groups)])
+    blocks = [slice(a, b) for a, b in pairwise(edges)]
+    for block, g, h in zip(blocks, groups, loadings, strict=True):
+        rows[block] = np.outer(h, h @ correlation[g] / (h @ h))
+    for g, h in zip(groups, loadings, strict=True):
+        rows[:, g] = np.outer(rows[:, g] @ h / (h @ h), h)
+    for block, g, h in zip(blocks, groups, loadings, strict=True):
+        rows[block][:, g] = np.outer(h, h)
+    return members, rows
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-6)])
+def test_structure_at_once_equals_structure_block_by_block(rng, dtype, tolerance):
+    correlation = np.corrcoef(rng.standard_normal((40, 30)).T @ rng.standard_normal((40, 40))).astype(dtype)
+    groups = [np.array([7, 3, 21]), np.array([0, 29]), np.array([11, 12, 13, 5])]
+    loadings = [rng.uniform(-1, 1, len(g)) for g in groups]
+    members, rows = structured_rows(correlation, groups, loadings)
+    expected_members, expected = slow_structured_rows(correlation, groups, loadings)
+    np.testing.assert_array_equal(members, expected_members)
+    np.testing.assert_allclose(rows, expected, atol=tolerance)
+    assert rows.dtype == dtype

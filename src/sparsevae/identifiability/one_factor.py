@@ -98,16 +98,17 @@ def structured_rows(
     members : integer array of shape (n_members,)
     rows : ndarray of shape (n_members, n_features)
     """
-    members = np.concatenate(groups)
-    rows = np.empty((len(members), len(correlation)), dtype=correlation.dtype)
-    edges = np.cumsum([0, *map(len, groups)])
-    for k, (g, h) in enumerate(zip(groups, loadings, strict=True)):
-        rows[edges[k] : edges[k + 1]] = np.outer(h, h @ correlation[g] / (h @ h))
-    for g, h in zip(groups, loadings, strict=True):
-        rows[:, g] = np.outer(rows[:, g] @ h / (h @ h), h)
-    for k, (g, h) in enumerate(zip(groups, loadings, strict=True)):
-        rows[edges[k] : edges[k + 1], g] = np.outer(h, h)
-    return members, rows
+    members, sizes = np.concatenate(groups), [len(g) for g in groups]
+    first, group_of = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(groups)), sizes)
+    h = np.concatenate(loadings)
+    weights = (h / np.add.reduceat(h**2, first)[group_of]).astype(correlation.dtype)
+    h = h.astype(correlation.dtype)
+    # Correlations of each group's factor: with all features, and with the factors of the groups.
+    factor = np.add.reduceat(weights[:, None] * correlation[members], first, axis=0)
+    between = np.add.reduceat(factor[:, members] * weights, first, axis=1)
+    np.fill_diagonal(between, 1.0)
+    factor[:, members] = between[:, group_of] * h
+    return members, h[:, None] * factor[group_of]
 
 
 def find_combinations(between: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
