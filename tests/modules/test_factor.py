@@ -318,3 +318,24 @@ def test_parameters_depend_on_the_generator_alone():
 
     for name, value in build(0).items():
         assert torch.equal(value, build(1)[name]), name
+
+
+def test_inputs_left_out_in_training_say_nothing_of_the_factors(make_module, make_rows):
+    module, x = make_module(input_dropout=0.4), make_rows()
+    generator = torch.Generator().manual_seed(0)
+    seen = module.draw_seen(x, generator)
+    left_out = seen == 0
+    assert left_out.any()
+    assert_close(seen[~left_out], torch.full_like(seen[~left_out], 1 / 0.6))
+    for one, other in zip(
+        module.encode(x, seen), module.encode(torch.where(left_out, 7.0, x), seen), strict=True
+    ):
+        assert_close(one, other)
+
+
+def test_inputs_left_out_average_to_all_of_them(make_module, make_rows):
+    module, x = make_module(input_dropout=0.1), make_rows()
+    generator = torch.Generator().manual_seed(0)
+    average = torch.stack([module.draw_seen(x, generator) for _ in range(4000)]).mean(0)
+    assert_close(average, torch.ones_like(average), atol=0.03, rtol=0)
+    assert make_module().draw_seen(x, generator) is None

@@ -85,6 +85,7 @@ class NeuralEstimator(FactorEstimator):
             tuple(self.hidden_sizes),
             noise_scale=data.noise_scale,
             linear_path=self.recipe == "default",
+            input_dropout=data.input_dropout if self.recipe == "default" else 0.0,
             generator=data.generator,
             **self._module_options(data, n_warm),
         ).to(data.table.device)

@@ -22,6 +22,8 @@ __all__ = ["FitData", "named_likelihood", "prepare"]
 
 _CELLS_AT_ONCE = 1 << 22
 _ROWS_AT_ONCE = (16, 4096)
+_MOST_DROPPED = 0.1  # of an encoder's inputs in a training step
+_MANY_INPUTS = 100  # from which on none of them is the only one that tells of its factor
 _PLAIN_NOISE_SCALE = 0.05  # ξ of features without a noise variance, and of tables that do not vary
 
 
@@ -60,6 +62,18 @@ class FitData:
     def n_steps(self) -> int:
         """Gradient steps in an epoch."""
         return self.training.n_batches
+
+    @property
+    def input_dropout(self) -> float:
+        """Share of its inputs that an encoder does without in each training step.
+
+        An encoder with many inputs and few rows learns the rows by heart; the danger grows with their ratio.
+        Where inputs are few, one that is left out would be missed, and noise variances come out too large.
+        """
+        n_features = self.table.n_features
+        if n_features < _MANY_INPUTS:
+            return 0.0
+        return min(_MOST_DROPPED, n_features / self.training.n_rows)
 
 
 def prepare(

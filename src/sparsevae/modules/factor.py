@@ -75,6 +75,8 @@ class FactorModule(nn.Module):
         Of the decoder's matrix products.
     features_per_step : int, optional
         Features in the reconstruction of a training step, see `modules.subset`; all by default.
+    input_dropout : float
+        Share of the encoder's inputs that are left out in a training step, see `draw_seen`.
     """
 
     observation: Observation
@@ -109,6 +111,7 @@ class FactorModule(nn.Module):
         linear_path: bool = True,
         precision: str = "float32",
         features_per_step: int | None = None,
+        input_dropout: float = 0.0,
         replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
     ) -> None:
@@ -129,6 +132,7 @@ class FactorModule(nn.Module):
             "linear_path": linear_path,
             "precision": precision,
             "features_per_step": features_per_step,
+            "input_dropout": input_dropout,
         }
         self.observation = observation
         self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
@@ -170,9 +174,12 @@ class FactorModule(nn.Module):
 
     # -- the model ------------------------------------------------------------------------------------------
 
-    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of q(z | x) for rows in model units; 0 and 0 for factors not in use."""
-        mean, log_variance = self.encoder(self.observation.encoder_input(x))
+    def encode(self, x: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of q(z | x) for rows in model units; 0 and 0 for factors not in use.
+
+        ``seen``, from `draw_seen`, leaves out some of the encoder's inputs.
+        """
+        mean, log_variance = self.encoder(self._inputs(x, seen))
         active = self.active().unsqueeze(-2)
         return mean * active, log_variance * active
 
@@ -214,6 +221,10 @@ class FactorModule(nn.Module):
         if self.config["covariance"] == "identity":
             return kl_standard_normal(mean, log_variance)
         return kl_correlated_normal(mean, log_variance, self._prior_covariance())
+
+    def _inputs(self, x: Tensor, seen: Tensor | None) -> Tensor:
+        inputs = self.observation.encoder_input(x)
+        return inputs if seen is None else inputs * seen
 
     def _prior_covariance(self) -> Tensor:
         """Σ_z of the active factors; the others have left the model, standard normal on both sides."""
@@ -265,7 +276,27 @@ class FactorModule(nn.Module):
         features = draw_subset(self.n_features, self.config["features_per_step"], generator)
         return None if features is None else features.to(self.mask.device)
 
-    def loss(self, x: Tensor, noise: Tensor, n_samples: int, *, features: Tensor | None = None) -> Loss:
+    def draw_seen(self, x: Tensor, generator: torch.Generator) -> Tensor | None:
+        """Which of its inputs the encoder sees of some rows in a training step; None for all of them.
+
+        0 for an input left out and 1/(1 - rate) for the others, so that averages stay what they are. An
+        encoder that may not rely on any single feature learns less of the training rows by heart.
+        """
+        rate = self.config["input_dropout"]
+        if not rate:
+            return None
+        kept = torch.rand(x.shape, generator=generator).to(x.device) >= rate
+        return kept / (1.0 - rate)
+
+    def loss(
+        self,
+        x: Tensor,
+        noise: Tensor,
+        n_samples: int,
+        *,
+        features: Tensor | None = None,
+        seen: Tensor | None = None,
+    ) -> Loss:
         """Terms of the objective at one draw of the factors.
 
         Parameters
@@ -278,8 +309,10 @@ class FactorModule(nn.Module):
             Size of the whole training set, over which the priors are spread.
         features : integer Tensor, optional
             Estimate the reconstruction from these features; the encoder sees all of them.
+        seen : Tensor of shape (..., batch, n_features), optional
+            From `draw_seen`.
         """
-        mean, log_variance = self.encode(x)
+        mean, log_variance = self.encode(x, seen)
         z = mean + torch.exp(0.5 * log_variance) * noise
         output = self.decode(z, features)
         if self.training:

@@ -114,22 +114,22 @@ class VSCModule(FactorModule):
 
     # -- the model ---------------------------------------------------------------------------------------
 
-    def posterior(self, x: Tensor) -> SpikeSlab:
-        """q(z | x) for rows in model units."""
-        return self._warmed(self.encoder.gated(self.observation.encoder_input(x)))
+    def posterior(self, x: Tensor, seen: Tensor | None = None) -> SpikeSlab:
+        """q(z | x) for rows in model units; ``seen`` leaves out some inputs."""
+        return self._warmed(self.encoder.gated(self._inputs(x, seen)))
 
     def prior(self) -> SpikeSlab:
         """q(z | x_u) at each pseudo-input: parts of shape (..., n_pseudo_inputs, n_factors)."""
         return self._warmed(self.encoder.gated(self.pseudo_inputs))
 
-    def select(self, x: Tensor) -> Tensor:
+    def select(self, x: Tensor, seen: Tensor | None = None) -> Tensor:
         """s(x), the log share of each pseudo-input: shape (..., n_samples, n_pseudo_inputs)."""
-        inputs = self.observation.encoder_input(x)
+        inputs = self._inputs(x, seen)
         return torch.log_softmax(inputs @ self.selector_weight.mT + self.selector_bias.unsqueeze(-2), -1)
 
-    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(self, x: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the factors under q(z | x), gates included."""
-        return self.posterior(x).moments()
+        return self.posterior(x, seen).moments()
 
     def draw(self, posterior: SpikeSlab, noise: Tensor) -> Tensor:
         r"""Factors from standard normal draws, of which half open the gates.
@@ -151,7 +151,15 @@ class VSCModule(FactorModule):
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
-    def loss(self, x: Tensor, noise: Tensor, n_samples: int, *, features: Tensor | None = None) -> Loss:
+    def loss(
+        self,
+        x: Tensor,
+        noise: Tensor,
+        n_samples: int,
+        *,
+        features: Tensor | None = None,
+        seen: Tensor | None = None,
+    ) -> Loss:
         r"""Terms of the objective at one draw of the factors; ``noise`` has two draws per factor.
 
         .. math:: -E_q \log p(x \mid z) + \sum_u s_u(x)\, D_{KL}[q(z \mid x) \,\|\, q(z \mid x_u)]
@@ -159,7 +167,7 @@ class VSCModule(FactorModule):
 
         with :math:`\bar\gamma(x)` the average over factors of the selected pseudo-inputs' γ.
         """
-        posterior, prior, log_share = self.posterior(x), self.prior(), self.select(x)
+        posterior, prior, log_share = self.posterior(x, seen), self.prior(), self.select(x, seen)
         output = self.decode(self.draw(posterior, noise), features)
         if self.training:
             self._collect(x, output, *posterior.moments(), features)

@@ -219,9 +219,9 @@ def _epoch(
     for x in batches.sequential() if phase.full_batch else batches.shuffled():
         share = x.shape[-2] / n_rows
         noise = torch.randn(*module.replicates, x.shape[-2], module.n_noise, generator=generator).to(x.device)
-        # The last steps, on all rows, are to have no noise in their gradient: all features too.
+        # The last steps, on all rows, are to have little noise in their gradient: all features too.
         features = None if phase.full_batch else module.draw_features(generator)
-        loss = module.loss(x, noise, n_rows, features=features)
+        loss = module.loss(x, noise, n_rows, features=features, seen=module.draw_seen(x, generator))
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
             (objective * share).backward()

@@ -31,3 +31,9 @@ def test_without_a_limit_large_tables_get_fewer_epochs_down_to_a_floor():
 def test_a_fit_takes_no_more_epochs_than_allowed(fit, make_model, make_table, max_epochs):
     model = fit(make_model(recipe="default", n_init=1, max_epochs=max_epochs), make_table())
     assert 1 <= model.n_iter_ <= max_epochs
+
+
+def test_few_plain_vaes_are_trained_for_longer_than_many():
+    many, few = (Budget.of(None, 60, many_starts=many) for many in (True, False))
+    assert few.dense > many.dense
+    assert few.ladder == many.ladder

@@ -51,3 +51,25 @@ def test_a_large_table_may_end_without_any_factor(fit):
     assert len(model.active_factors_) == 0
     assert set(model.dropped_factors_) == {0, 1, 2}
     assert (model.transform(noise) == 0).all()
+
+
+def linear_table(weak, n_samples=3000):
+    """Two factors with six features each, three of which may depend weakly on the other factor too."""
+    rng = np.random.default_rng(0)
+    loadings = np.repeat(np.eye(2), 6, axis=0)
+    loadings[:3, 1] = loadings[6:9, 0] = weak * np.array([1.0, -1.0, 1.0])
+    return rng.normal(size=(n_samples, 2)) @ loadings.T + 0.7 * rng.normal(size=(n_samples, 12))
+
+
+@pytest.mark.parametrize("weak, n_nonzero", [(0.0, 12), (0.12, 18)])
+def test_a_looser_rate_is_taken_where_held_out_rows_are_the_better_for_it(fit, weak, n_nonzero):
+    model = fit(SparseVAE(2, hidden_sizes=(), random_state=0), linear_table(weak))
+    looser = model.starts_["start"].str.contains("of the rate")
+    assert model.starts_.loc[looser, "chosen"].any() == (weak > 0)
+    assert (model.mask_ != 0).sum() == n_nonzero
+
+
+@pytest.mark.parametrize("options", [{"spike_rate": 50.0}, {"expected_features_per_factor": 4}])
+def test_a_rate_that_the_user_has_set_is_kept(fit, options):
+    model = fit(SparseVAE(2, hidden_sizes=(), max_epochs=30, random_state=0, **options), linear_table(0.12))
+    assert not model.starts_["start"].str.contains("of the rate").any()

@@ -9,8 +9,10 @@ import numpy as np
 
 __all__ = ["Budget"]
 
-_STEPS = 900  # gradient steps of the dense starts, and again of the ladder
+_STEPS = 900  # gradient steps of the ladder, and of dense starts that are many
 _DENSE = (30, 150)
+_FEW_STEPS = 3000  # of dense starts that are few: a plain VAE costs little beside the ladder that follows
+_FEW = (60, 150)
 _LADDER = (40, 200)
 _REFINE_STEPS = 1350  # of the refinement on all rows
 _REFINE = (20, 300)
@@ -42,16 +44,15 @@ class Budget:
     polish: int
 
     @classmethod
-    def of(cls, max_epochs: int | None, n_steps: int) -> Budget:
+    def of(cls, max_epochs: int | None, n_steps: int, *, many_starts: bool = True) -> Budget:
         """Enough epochs of ``n_steps`` gradient steps each, or exactly as many as the user allows."""
         if max_epochs is None:
-            needed, refine = (math.ceil(steps / n_steps) for steps in (_STEPS, _REFINE_STEPS))
-            return cls(
-                int(np.clip(needed, *_DENSE)),
-                int(np.clip(needed, *_LADDER)),
-                int(np.clip(refine, *_REFINE)),
-                _POLISH,
-            )
+
+            def epochs(steps: int, limits: tuple[int, int]) -> int:
+                return int(np.clip(math.ceil(steps / n_steps), *limits))
+
+            dense = epochs(_STEPS, _DENSE) if many_starts else epochs(_FEW_STEPS, _FEW)
+            return cls(dense, epochs(_STEPS, _LADDER), epochs(_REFINE_STEPS, _REFINE), _POLISH)
         dense, refine, polish = (int(share * max_epochs) for share in _SHARES.values())
         polish = min(polish, _POLISH)
         return cls(dense, max_epochs - dense - refine - polish, refine, polish)

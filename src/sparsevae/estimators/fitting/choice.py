@@ -14,11 +14,30 @@ from sparsevae.modules.surgery import select
 from sparsevae.training.loop import importance_bounds
 from sparsevae.training.starts import initial_outputs_
 
-__all__ = ["choose", "drop_lone_factors_", "held_out_scores", "null_module", "parsimonious", "reasons"]
+__all__ = [
+    "drop_lone_factors_",
+    "held_out_scores",
+    "null_module",
+    "parsimonious",
+    "reasons",
+    "row_bounds",
+    "score_table",
+]
 
 
-def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tuple[int, pd.DataFrame]:
-    r"""The index of the candidate to go on with, and the table behind the choice.
+def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd.DataFrame]:
+    """The index of the module to go on with, and the table behind the choice: see `score_table`."""
+    return score_table(modules, np.stack([row_bounds(module, data) for module in modules]), data)
+
+
+def row_bounds(module: FactorModule, data: FitData) -> np.ndarray:
+    """Importance-weighted bound on log p(x) of each held-out row (of each row where none is held out)."""
+    rows = data.validation if data.validation is not None else data.training
+    return importance_bounds(module, rows).double().cpu().numpy()
+
+
+def score_table(modules: list[FactorModule], bounds: np.ndarray, data: FitData) -> tuple[int, pd.DataFrame]:
+    r"""The index of the module to go on with, and the table behind the choice.
 
     .. math:: \text{score}_c = N\, \bar b_c - \tfrac12 \log N \cdot \|W_c\|_0
 
@@ -30,19 +49,10 @@ def choose(modules: list[FactorModule], labels: list[str], data: FitData) -> tup
     ----------
     modules : list of FactorModule
         Without replicates.
-    labels : list of str
-        What the table calls them.
+    bounds : ndarray of shape (n_modules, n_rows)
+        `row_bounds` of each.
     data : FitData
     """
-    chosen, table = held_out_scores(modules, data)
-    table.insert(0, "start", labels)
-    return chosen, table
-
-
-def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd.DataFrame]:
-    """The index that the rule chooses, and per module what it rests on."""
-    rows = data.validation if data.validation is not None else data.training
-    bounds = torch.stack([importance_bounds(module, rows) for module in modules]).double().cpu().numpy()
     n_nonzero = np.array([int(module.support().sum()) for module in modules])
     usable = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
     n_active = np.array([int(module.active().sum()) for module in modules])

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
 from sparsevae.estimators.fitting.budget import Budget
-from sparsevae.estimators.fitting.choice import choose, drop_lone_factors_, null_module, reasons
+from sparsevae.estimators.fitting.choice import (
+    drop_lone_factors_,
+    null_module,
+    reasons,
+    row_bounds,
+    score_table,
+)
 from sparsevae.estimators.fitting.constraints import (
     count_linear_factors,
     fix_anchors_,
@@ -18,7 +26,7 @@ from sparsevae.estimators.fitting.constraints import (
     initial_mask,
 )
 from sparsevae.estimators.fitting.literal import fit_literally
-from sparsevae.estimators.fitting.rates import climb_phases
+from sparsevae.estimators.fitting.rates import climb_phases, rate_is_free
 from sparsevae.estimators.fitting.settings import is_small, module_options, n_starts
 from sparsevae.estimators.preparing import FitData
 from sparsevae.modules import FactorModule
@@ -31,7 +39,8 @@ from sparsevae.training.starts import dense_starts, initial_outputs_, masked_sta
 
 __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
 
-_DENSE_SPEED = 3.0  # learning rate of the dense starts relative to the ladder's
+_DENSE_SPEED = 3.0  # learning rate of dense starts that are many, relative to the ladder's
+_LOOSER = (0.3, 0.1)  # of the default rate, tried as long as held-out rows are the better for it
 _SETTLED = 15  # epochs over which the support must not have changed
 
 
@@ -48,19 +57,45 @@ class Fitted:
 
 @dataclass
 class Candidate:
-    """A module on its way, its history, and the number of factors it began with."""
+    """A module on its way, its history, and what it began with.
+
+    Attributes
+    ----------
+    module : FactorModule
+    log : TrainingLog
+    n_factors : int
+        That it began with.
+    share : float
+        Of the default rate that its ladder has.
+    n_lone : int
+        Factors dropped at the top of the ladder because one feature alone used them.
+    foot : Candidate, optional
+        What it was before the ladder.
+    bounds : ndarray of shape (n_rows,), optional
+        Of held-out rows, once it has been scored.
+    """
 
     module: FactorModule
     log: TrainingLog
     n_factors: int
+    share: float = 1.0
     n_lone: int = 0
+    foot: Candidate | None = None
+    bounds: np.ndarray | None = None
+
+    @property
+    def label(self) -> str:
+        """What the table of starts calls it."""
+        if not self.n_factors:
+            return "none"
+        return str(self.n_factors) + (f", {self.share:g} of the rate" if self.share != 1.0 else "")
 
 
 def fit_default(estimator: Any, data: FitData) -> Fitted:
     """The default recipe: plain VAEs for a few numbers of factors, a ladder from each, the best of them."""
     counts = candidate_counts(count_linear_factors(data), estimator.n_factors)
-    budget = Budget.of(estimator.max_epochs, data.n_steps)
-    total = budget.total + (len(counts) - 1) * budget.ladder
+    budget = Budget.of(estimator.max_epochs, data.n_steps, many_starts=is_small(estimator, data))
+    total = budget.total + len(counts) * budget.ladder
     with progress_bar(estimator.verbose, total) as progress:
         candidates = climbed_candidates(estimator, data, counts, budget, progress)
         return _conclude(estimator, data, candidates, budget, progress)
@@ -79,7 +114,7 @@ def climbed_candidates(
         n_starts(estimator, data),
         data.feature_mean,
         epochs=budget.dense,
-        learning_rate=_DENSE_SPEED * estimator.learning_rate,
+        learning_rate=(_DENSE_SPEED if is_small(estimator, data) else 1.0) * estimator.learning_rate,
         generator=data.generator,
         random_state=data.random_state,
         progress=progress,
@@ -167,6 +202,8 @@ def _climb(
     estimator: Any, data: FitData, candidates: list[Candidate], budget: Budget, progress: Progress | None
 ) -> None:
     """Each candidate up the ladder; factors that only one feature uses at the top are dropped."""
+    for candidate in candidates:
+        candidate.foot = replace(candidate, module=select(candidate.module, 0), log=deepcopy(candidate.log))
     _climb_ladders(estimator, data, candidates, budget, progress)
     for candidate in candidates:
         candidate.n_lone = drop_lone_factors_(candidate.module)
@@ -181,7 +218,7 @@ def _climb_ladders(
         train(
             module,
             data.training,
-            climb_phases(estimator, data, module, budget.ladder),
+            climb_phases(estimator, data, module, budget.ladder, candidates[0].share),
             generator=data.generator,
             validation=data.validation,
             progress=progress,
@@ -206,12 +243,20 @@ def _conclude(
 ) -> Fitted:
     """Choose among the candidates and the empty mask, then take the last steps on all rows."""
     everyone = [candidate for candidate in candidates if candidate.log.epochs] or candidates
-    labels = [str(candidate.n_factors) for candidate in everyone]
     if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
         everyone.append(Candidate(null_module(candidates[0].module, data), candidates[0].log, 0))
-        labels.append("none")
-    index, starts = choose([candidate.module for candidate in everyone], labels, data)
-    winner = everyone[index]
+    winner, starts = _choose(everyone, data)
+    for share in _LOOSER if rate_is_free(estimator) else ():
+        if winner.foot is None or stop_requested():
+            break
+        looser = replace(winner.foot, share=share)
+        _climb(estimator, data, [looser], budget, progress)
+        if torch.equal(looser.module.support(), winner.module.support()):
+            break
+        everyone.append(looser)
+        winner, starts = _choose(everyone, data)
+        if winner is not looser:
+            break
     module, log = winner.module, winner.log
     if estimator._ingredients.polish:
         rate = estimator.learning_rate
@@ -233,6 +278,17 @@ def _conclude(
     history = log.frame()
     dropped = reasons(module, winner.n_factors, winner.n_lone)
     return Fitted(module, history, starts, dropped, _settled(history))
+
+
+def _choose(candidates: list[Candidate], data: FitData) -> tuple[Candidate, pd.DataFrame]:
+    """The candidate to go on with, and the table behind the choice."""
+    for candidate in candidates:
+        if candidate.bounds is None:
+            candidate.bounds = row_bounds(candidate.module, data)
+    bounds = np.stack([candidate.bounds for candidate in candidates if candidate.bounds is not None])
+    chosen, table = score_table([candidate.module for candidate in candidates], bounds, data)
+    table.insert(0, "start", [candidate.label for candidate in candidates])
+    return candidates[chosen], table
 
 
 def _settled(history: pd.DataFrame) -> bool:

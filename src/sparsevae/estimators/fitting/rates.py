@@ -13,7 +13,7 @@ from sparsevae.modules import FactorModule
 from sparsevae.training import Phase
 from sparsevae.training.schedule import Rate, ladder
 
-__all__ = ["SHRINKAGE", "SLAB_RATE", "climb_phases", "default_spike_rate", "shrinkage_for"]
+__all__ = ["SHRINKAGE", "SLAB_RATE", "climb_phases", "default_spike_rate", "rate_is_free", "shrinkage_for"]
 
 SHRINKAGE = 0.1
 """How much the lasso takes off a typical feature's loading, in units of the mask: `default_spike_rate`."""
@@ -85,13 +85,24 @@ def shrinkage_for(module: FactorModule, x: Tensor, features_per_factor: float) -
     return worth.flatten(-2).sort(-1, descending=True).values.gather(-1, rank).clamp(*_SHRINKAGES)
 
 
-def climb_phases(estimator: Any, data: FitData, module: FactorModule, epochs: int) -> list[Phase]:
-    """The ladder of one module (or of replicates side by side), with the user's rates where given."""
+def rate_is_free(estimator: Any) -> bool:
+    """Whether the user has left the rate, and what it stands for, to the fit."""
+    return estimator.spike_rate is None and estimator.expected_features_per_factor is None
+
+
+def climb_phases(
+    estimator: Any, data: FitData, module: FactorModule, epochs: int, share: float = 1.0
+) -> list[Phase]:
+    """The ladder of one module (or of replicates side by side), with the user's rates where given.
+
+    ``share`` is that of the default rate to climb with.
+    """
     shrinkage: float | Tensor = SHRINKAGE
     if estimator.expected_features_per_factor is not None:
         x = data.table.rows(data.training.rows[:_ROWS_READ])
         shrinkage = shrinkage_for(module, x, estimator.expected_features_per_factor)
     default = default_spike_rate(module, data.training.n_rows, data.feature_mean, shrinkage)
+    default = (share * default).clamp_min(SLAB_RATE)
     spike: Rate = default
     slab = SLAB_RATE
     if estimator.slab_rate is not None:

@@ -46,6 +46,7 @@ def module_options(estimator: Any, data: FitData) -> dict[str, Any]:
         "linear_path": not literal,
         "precision": estimator.precision,
         "features_per_step": estimator.features_per_step,
+        "input_dropout": 0.0 if literal else data.input_dropout,
     }
     if estimator.recipe == "authors":
         options.update(beta=1.0 / estimator.n_factors, keep_rate_ratio=False)
