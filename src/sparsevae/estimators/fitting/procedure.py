@@ -41,6 +41,7 @@ __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit
 
 _DENSE_SPEED = 3.0  # learning rate of dense starts that are many, relative to the ladder's
 _LOOSER = (0.3, 0.1)  # of the default rate, tried as long as held-out rows are the better for it
+_LOOSER_EPOCHS = 40  # of such a ladder; half of the first one's where that is more
 _SETTLED = 15  # epochs over which the support must not have changed
 
 
@@ -246,11 +247,12 @@ def _conclude(
     if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
         everyone.append(Candidate(null_module(candidates[0].module, data), candidates[0].log, 0))
     winner, starts = _choose(everyone, data)
+    short = replace(budget, ladder=min(budget.ladder, max(_LOOSER_EPOCHS, budget.ladder // 2)))
     for share in _LOOSER if rate_is_free(estimator) else ():
         if winner.foot is None or stop_requested():
             break
         looser = replace(winner.foot, share=share)
-        _climb(estimator, data, [looser], budget, progress)
+        _climb(estimator, data, [looser], short, progress)
         if torch.equal(looser.module.support(), winner.module.support()):
             break
         everyone.append(looser)
