@@ -75,15 +75,15 @@ def rows(results: Results, arguments: argparse.Namespace) -> None:
 
 def whole_fits(results: Results, arguments: argparse.Namespace) -> None:
     """Fits of the paper's data sets."""
-    for name in ("synthetic", "zeisel", "peerread", "semisynthetic"):
-        for recipe in fits.RECIPES:
+    for recipe in fits.RECIPES:
+        for name in ("synthetic", "zeisel", "peerread", "semisynthetic"):
             if _known(results, "fits", problem=name, recipe=recipe):
                 continue
             try:
                 X = PROBLEMS[name].load(Folders.of(arguments)).X
             except (FileNotFoundError, DataError) as reason:
                 print(f"fits, {name}: skipped: {reason}")
-                break
+                continue
             wait_until_quiet(arguments.patience)
             row = fits.whole_fit(PROBLEMS[name], X, recipe)
             results.add("fits", [{"problem": name, "recipe": recipe, **row}])

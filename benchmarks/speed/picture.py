@@ -75,7 +75,7 @@ def _rates(axis: Any, frame: pd.DataFrame) -> None:
     axis.axhline(65, color="black", linewidth=0.8, linestyle="--")
     labels = [f"{shape}\n{n_hidden} hidden" for shape, n_hidden in cases]
     axis.set(xticks=range(len(cases)), ylabel="% of a matrix product's rate", ylim=(0, 100))
-    axis.set_xticklabels(labels, fontsize=8)
+    axis.set_xticklabels(labels, fontsize=6.5)
     axis.set_title("Rate of a whole step against products that stay in the cache")
     axis.legend(frameon=False, fontsize=8)
 

@@ -25,7 +25,7 @@ pytestmark = [
 TINY = {"n_factors": 2, "max_epochs": 4, "hidden_sizes": (6, 5), "random_state": 0}
 ESTIMATORS = {
     "SparseVAE": SparseVAE(**TINY, n_init=1),
-    "SparseVAE, linear": SparseVAE(**{**TINY, "hidden_sizes": ()}),
+    "SparseVAE, linear": SparseVAE(**{**TINY, "hidden_sizes": (), "max_epochs": 60}),
     "SparseVAE, authors": SparseVAE(**TINY, recipe="authors"),
     "VAE": VAE(**TINY),
     "VAE, linear": VAE(**{**TINY, "hidden_sizes": ()}),
@@ -227,6 +227,11 @@ def test_rows_without_counts_get_no_factors(name, family):
     X = table(family)
     X[5] = 0.0
     assert (new(name, likelihood=family).fit(X).transform(X)[5] == 0).all()
+
+
+@every_mask
+def test_the_fit_behind_these_tests_has_factors(name, fitted):
+    assert len(fitted(name).active_factors_) > 0
 
 
 @every_mask
