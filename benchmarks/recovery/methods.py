@@ -34,6 +34,12 @@ class WithoutLadder(SparseVAE):
     _ingredients: ClassVar[Ingredients] = replace(Ingredients(), ladder=False)
 
 
+class WithoutLooser(SparseVAE):
+    """The default at its own rate only."""
+
+    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), looser=False)
+
+
 class WithoutPolish(SparseVAE):
     """The default without the last steps on all rows."""
 
@@ -99,6 +105,7 @@ METHODS: dict[str, Method] = {
     "identity-covariance": _with(SparseVAE, factor_covariance="identity"),
     "no-gauge": _with(WithoutGauge),
     "no-ladder": _with(WithoutLadder),
+    "no-looser": _with(WithoutLooser),
     "no-polish": _with(WithoutPolish),
 }
 RIVALS = ("vae", "paper", "authors", "beta-vae", "vsc", "oi-vae")
@@ -110,5 +117,6 @@ ABLATIONS = (
     "identity-covariance",
     "no-gauge",
     "no-ladder",
+    "no-looser",
     "no-polish",
 )

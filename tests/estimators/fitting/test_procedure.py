@@ -31,7 +31,7 @@ def test_epochs_are_numbered_through(fit, make_model, make_table, kind):
     assert phases == ["dense", "lasso", "ladder", "final", "refine", "polish"]
 
 
-@pytest.mark.parametrize("left_out", ["gauge", "ladder", "polish"])
+@pytest.mark.parametrize("left_out", ["gauge", "ladder", "looser", "polish"])
 def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
     class Without(SparseVAE):
         _ingredients = replace(Ingredients(), **{left_out: False})
@@ -41,6 +41,8 @@ def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
     assert model.module_.config["gauge"] == (left_out != "gauge")
     assert ("lasso" in phases) == (left_out != "ladder")
     assert ("polish" in phases) == (left_out != "polish")
+    if left_out == "looser":
+        assert not model.starts_["start"].str.contains("of the rate").any()
     assert np.isfinite(model.score(make_table()))
 
 

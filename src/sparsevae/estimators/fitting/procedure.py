@@ -248,7 +248,7 @@ def _conclude(
         everyone.append(Candidate(null_module(candidates[0].module, data), candidates[0].log, 0))
     winner, starts = _choose(everyone, data)
     short = replace(budget, ladder=min(budget.ladder, max(_LOOSER_EPOCHS, budget.ladder // 2)))
-    for share in _LOOSER if rate_is_free(estimator) else ():
+    for share in _LOOSER if estimator._ingredients.looser and rate_is_free(estimator) else ():
         if winner.foot is None or stop_requested():
             break
         looser = replace(winner.foot, share=share)

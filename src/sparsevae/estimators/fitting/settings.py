@@ -23,12 +23,15 @@ class Ingredients:
         Fixed norms of the decoder, which give the mask its scale.
     ladder : bool
         From a lasso to the spike and slab; without it the last rates hold from the first step.
+    looser : bool
+        Lower rates than the default's, where held-out rows are the better for one.
     polish : bool
         The last steps on all rows, batches first and then all rows at once.
     """
 
     gauge: bool = True
     ladder: bool = True
+    looser: bool = True
     polish: bool = True
 
 
