@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from sparsevae.decoder import MaskedDecoder
 from sparsevae.divergences import kl_correlated_normal, kl_standard_normal
 from sparsevae.modules.base import Loss
+from sparsevae.modules.covariance import correlation_and_scale
 from sparsevae.modules.gauge import fix_gauge_
 from sparsevae.modules.observation import Observation
 from sparsevae.modules.subset import (
     check_features_per_step,
+    draw_seen,
     draw_subset,
     squared_errors,
     subset_log_prob,
@@ -37,8 +39,6 @@ from sparsevae.priors import (
 __all__ = ["FactorModule"]
 
 _NU = 3.0  # degrees of freedom of the noise prior, appendix "Sparse VAE settings"
-_SHRINKAGE = 0.02  # of the learned factor correlation towards the identity
-_INERTIA = 0.8  # share of the old factor correlation kept at each update
 _HOLD_RATE = (
     3.0  # η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it
 )
@@ -277,16 +277,8 @@ class FactorModule(nn.Module):
         return None if features is None else features.to(self.mask.device)
 
     def draw_seen(self, x: Tensor, generator: torch.Generator) -> Tensor | None:
-        """Which of its inputs the encoder sees of some rows in a training step; None for all of them.
-
-        0 for an input left out and 1/(1 - rate) for the others, so that averages stay what they are. An
-        encoder that may not rely on any single feature learns less of the training rows by heart.
-        """
-        rate = self.config["input_dropout"]
-        if not rate:
-            return None
-        kept = torch.rand(x.shape, generator=generator).to(x.device) >= rate
-        return kept / (1.0 - rate)
+        """Which of its inputs the encoder sees of some rows in a training step; None for all of them."""
+        return draw_seen(x, self.config["input_dropout"], generator)
 
     def loss(
         self,
@@ -353,9 +345,8 @@ class FactorModule(nn.Module):
         """η in closed form from E[γ]."""
         ratio = torch.as_tensor(self.spike_rate / self.slab_rate)
         if bool((ratio >= _HOLD_RATE).all()):
-            self.inclusion_rate.copy_(
-                update_inclusion_rate(self.inclusion(), *self.config["inclusion_prior"])
-            )
+            prior = self.config["inclusion_prior"]
+            self.inclusion_rate.copy_(update_inclusion_rate(self.inclusion(), *prior))
 
     @torch.no_grad()
     def proximal_weight(self, n_samples: int) -> Tensor:
@@ -380,19 +371,9 @@ class FactorModule(nn.Module):
 
     def _update_covariance(self, moments: Tensor) -> None:
         """Parameter-expanded step: mask and encoder take the diagonal of E[zz'], the rest is Σ_z."""
-        active = self.active().bool()
-        scale = moments.diagonal(dim1=-2, dim2=-1).clamp_min(1e-8).sqrt()
-        both = active.unsqueeze(-1) & active.unsqueeze(-2)
-        identity = torch.eye(self.n_factors, device=moments.device)
-        correlation = moments / (scale.unsqueeze(-1) * scale.unsqueeze(-2))
-        correlation = (1.0 - _SHRINKAGE) * correlation + _SHRINKAGE * identity
-        covariance = _INERTIA * self.factor_covariance + (1.0 - _INERTIA) * correlation
-        covariance = torch.where(both, covariance, identity)
-        covariance.diagonal(dim1=-2, dim2=-1).fill_(1.0)
-        self.factor_covariance.copy_(torch.where(covariance.isfinite(), covariance, identity))
-        # Half of the step at a time: the network follows, and an overshoot would make it oscillate.
-        step = torch.where(active & scale.isfinite(), scale.clamp(0.5, 2.0), torch.ones_like(scale)).sqrt()
-        self.scale_factors_(step)
+        covariance, scale = correlation_and_scale(moments, self.factor_covariance, self.active().bool())
+        self.factor_covariance.copy_(covariance)
+        self.scale_factors_(scale)
 
     @torch.no_grad()
     def scale_factors_(self, scale: Tensor) -> None:

@@ -1,4 +1,6 @@
-r"""The likelihood from a random subset of the features, for tables with tens of thousands of them.
+r"""Random subsets of the features in training: those that the likelihood has, and those the encoder sees.
+
+The first are for tables with tens of thousands of features.
 
 Where features are independent given the factors, a subset S of G features drawn uniformly gives
 
@@ -16,7 +18,7 @@ from torch import Tensor
 from sparsevae.exceptions import ParameterError
 from sparsevae.likelihoods import Likelihood, Mixed
 
-__all__ = ["check_features_per_step", "draw_subset", "squared_errors", "subset_log_prob"]
+__all__ = ["check_features_per_step", "draw_seen", "draw_subset", "squared_errors", "subset_log_prob"]
 
 
 def check_features_per_step(features_per_step: int | None, likelihood: Likelihood) -> None:
@@ -35,6 +37,18 @@ def draw_subset(n_features: int, size: int | None, generator: torch.Generator) -
     if size is None or size >= n_features:
         return None
     return torch.randperm(n_features, generator=generator)[:size].sort().values
+
+
+def draw_seen(x: Tensor, rate: float, generator: torch.Generator) -> Tensor | None:
+    """Draw which inputs an encoder sees of some rows; None where it sees all of them.
+
+    0 for an input left out and 1/(1 - rate) for the others, so that averages stay what they are. An encoder
+    that may not rely on any single feature learns less of the training rows by heart.
+    """
+    if not rate:
+        return None
+    kept = torch.rand(x.shape, generator=generator).to(x.device) >= rate
+    return kept / (1.0 - rate)
 
 
 def subset_log_prob(

@@ -247,8 +247,27 @@ def _conclude(
     if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
         everyone.append(Candidate(null_module(candidates[0].module, data), candidates[0].log, 0))
     winner, starts = _choose(everyone, data)
+    if estimator._ingredients.looser and rate_is_free(estimator):
+        winner, starts = _loosen(estimator, data, everyone, winner, starts, budget, progress)
+    if estimator._ingredients.polish:
+        _train_on_all_rows(estimator, data, winner, budget, progress)
+    history = winner.log.frame()
+    dropped = reasons(winner.module, winner.n_factors, winner.n_lone)
+    return Fitted(winner.module, history, starts, dropped, _settled(history))
+
+
+def _loosen(
+    estimator: Any,
+    data: FitData,
+    everyone: list[Candidate],
+    winner: Candidate,
+    starts: pd.DataFrame,
+    budget: Budget,
+    progress: Progress | None,
+) -> tuple[Candidate, pd.DataFrame]:
+    """The winner's ladder again with lower rates, as long as held-out rows are the better for it."""
     short = replace(budget, ladder=min(budget.ladder, max(_LOOSER_EPOCHS, budget.ladder // 2)))
-    for share in _LOOSER if estimator._ingredients.looser and rate_is_free(estimator) else ():
+    for share in _LOOSER:
         if winner.foot is None or stop_requested():
             break
         looser = replace(winner.foot, share=share)
@@ -259,27 +278,20 @@ def _conclude(
         winner, starts = _choose(everyone, data)
         if winner is not looser:
             break
-    module, log = winner.module, winner.log
-    if estimator._ingredients.polish:
-        rate = estimator.learning_rate
-        refine = Phase(
-            "refine",
-            budget.refine,
-            (rate, 0.1 * rate),
-            spike_rate=module.spike_rate,
-            slab_rate=module.slab_rate,
-        )
-        polish = replace(
-            refine,
-            name="polish",
-            epochs=budget.polish,
-            learning_rate=(0.1 * rate, 0.05 * rate),
-            full_batch=True,
-        )
-        train(module, data.everything, [refine, polish], generator=data.generator, progress=progress, log=log)
-    history = log.frame()
-    dropped = reasons(module, winner.n_factors, winner.n_lone)
-    return Fitted(module, history, starts, dropped, _settled(history))
+    return winner, starts
+
+
+def _train_on_all_rows(
+    estimator: Any, data: FitData, winner: Candidate, budget: Budget, progress: Progress | None
+) -> None:
+    """The last steps: in batches, then with the gradient of all rows at once."""
+    module, rate = winner.module, estimator.learning_rate
+    phases = [
+        Phase("refine", budget.refine, (rate, 0.1 * rate)),
+        Phase("polish", budget.polish, (0.1 * rate, 0.05 * rate), full_batch=True),
+    ]
+    phases = [replace(phase, spike_rate=module.spike_rate, slab_rate=module.slab_rate) for phase in phases]
+    train(module, data.everything, phases, generator=data.generator, progress=progress, log=winner.log)
 
 
 def _choose(candidates: list[Candidate], data: FitData) -> tuple[Candidate, pd.DataFrame]:
