@@ -246,7 +246,7 @@ class SparseVAE(Explained, FactorEstimator):
         self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
         self.variance_shares_ = shares[:, order]
         self.variance_explained_ = self.variance_shares_.mean(0)
-        self.effects_ = effects[:, order] * sign
+        self.effects_ = effects[:, order] * sign + 0.0  # no negative zeros
         self.mask_ = module.mask.numpy().astype(np.float64)
         self.components_ = self.mask_.T
         self.inclusion_ = module.inclusion().numpy().astype(np.float64)

@@ -71,6 +71,16 @@ def test_a_looser_rate_is_taken_where_held_out_rows_are_the_better_for_it(fit, w
     assert (model.mask_ != 0).sum() == n_nonzero
 
 
+def test_a_looser_rate_that_is_tried_in_vain_leaves_no_trace(fit):
+    class AtItsOwnRate(SparseVAE):
+        _ingredients = replace(Ingredients(), looser=False)
+
+    X = linear_table(0.0, n_samples=300)
+    tried, not_tried = (fit(cls(3, hidden_sizes=(), random_state=0), X) for cls in (SparseVAE, AtItsOwnRate))
+    np.testing.assert_array_equal(tried.mask_, not_tried.mask_)
+    np.testing.assert_array_equal(tried.transform(X), not_tried.transform(X))
+
+
 @pytest.mark.parametrize("options", [{"spike_rate": 50.0}, {"expected_features_per_factor": 4}])
 def test_a_rate_that_the_user_has_set_is_kept(fit, options):
     model = fit(SparseVAE(2, hidden_sizes=(), max_epochs=30, random_state=0, **options), linear_table(0.12))

@@ -270,13 +270,14 @@ def _loosen(
     for share in _LOOSER:
         if winner.foot is None or stop_requested():
             break
+        before = data.generator.get_state()
         looser = replace(winner.foot, share=share)
         _climb(estimator, data, [looser], short, progress)
-        if torch.equal(looser.module.support(), winner.module.support()):
-            break
-        everyone.append(looser)
-        winner, starts = _choose(everyone, data)
+        if not torch.equal(looser.module.support(), winner.module.support()):
+            everyone.append(looser)
+            winner, starts = _choose(everyone, data)
         if winner is not looser:
+            data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
             break
     return winner, starts
 
