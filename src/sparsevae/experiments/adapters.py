@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -51,8 +52,9 @@ class _Adapter(PlugInEstimator):
         """Log p(x) of each row, where the model has one for the likelihood asked for; None otherwise."""
         return None
 
+    @abstractmethod
     def _make(self, n_factors: int) -> Any:
-        raise NotImplementedError
+        """The other library's model, not yet fitted; a subclass with a `fit` of its own needs none."""
 
     def _input(self, X: Any) -> Any:
         return X
