@@ -106,7 +106,7 @@ def sparsity_path(
     _check(model)
     wanted = _multiples(multiples, n_steps, span)
     data = model._prepare(X)
-    budget = Budget.of(model.max_epochs, data.n_steps, many_starts=is_small(model, data))
+    budget = Budget.of(model.max_epochs, data.n_steps, small=is_small(model, data))
     counts = candidate_counts(count_linear_factors(data), model.n_factors)
     epochs = max(1, round(_STEP * budget.ladder))
     total = budget.dense + len(counts) * budget.ladder + len(wanted) * epochs

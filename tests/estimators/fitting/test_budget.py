@@ -33,7 +33,12 @@ def test_a_fit_takes_no_more_epochs_than_allowed(fit, make_model, make_table, ma
     assert 1 <= model.n_iter_ <= max_epochs
 
 
-def test_few_plain_vaes_are_trained_for_longer_than_many():
-    many, few = (Budget.of(None, 60, many_starts=many) for many in (True, False))
-    assert few.dense > many.dense
-    assert few.ladder == many.ladder
+def test_a_large_table_has_longer_starts_and_shorter_last_steps():
+    small, large, masked = (
+        Budget.of(None, 16, small=small, from_plain=plain)
+        for small, plain in ((True, True), (False, True), (False, False))
+    )
+    assert large.dense > small.dense == masked.dense
+    assert large.ladder == small.ladder == masked.ladder
+    assert masked.refine == large.refine < small.refine
+    assert masked.polish == large.polish < small.polish

@@ -9,14 +9,16 @@ import numpy as np
 
 __all__ = ["Budget"]
 
-_STEPS = 900  # gradient steps of the ladder, and of dense starts that are many
-_DENSE = (30, 150)
-_FEW_STEPS = 3000  # of dense starts that are few: a plain VAE costs little beside the ladder that follows
-_FEW = (60, 150)
-_LADDER = (40, 200)
-_REFINE_STEPS = 1350  # of the refinement on all rows
-_REFINE = (20, 300)
+_LADDER = (900, 40, 200)  # gradient steps, and between how many epochs they must be
+# A small table has many starts, and last steps until nothing moves.
+_DENSE = (900, 30, 150)
+_REFINE = (1350, 20, 300)
 _POLISH = 30
+# In a large one a plain VAE costs little beside the ladder that follows; last steps, which no held-out row
+# watches, soon learn rows by heart.
+_DENSE_LARGE = (3000, 60, 150)
+_REFINE_LARGE = (300, 10, 100)
+_POLISH_LARGE = 20
 _SHARES = {
     "dense": 0.35,
     "refine": 0.15,
@@ -44,15 +46,24 @@ class Budget:
     polish: int
 
     @classmethod
-    def of(cls, max_epochs: int | None, n_steps: int, *, many_starts: bool = True) -> Budget:
-        """Enough epochs of ``n_steps`` gradient steps each, or exactly as many as the user allows."""
+    def of(
+        cls, max_epochs: int | None, n_steps: int, *, small: bool = True, from_plain: bool = True
+    ) -> Budget:
+        """Enough epochs of ``n_steps`` gradient steps each, or exactly as many as the user allows.
+
+        Parameters
+        ----------
+        max_epochs : int, optional
+        n_steps : int
+        small : bool
+            Whether the table is small, see `is_small`.
+        from_plain : bool
+            Whether the fit starts from plain VAEs.
+        """
         if max_epochs is None:
-
-            def epochs(steps: int, limits: tuple[int, int]) -> int:
-                return int(np.clip(math.ceil(steps / n_steps), *limits))
-
-            dense = epochs(_STEPS, _DENSE) if many_starts else epochs(_FEW_STEPS, _FEW)
-            return cls(dense, epochs(_STEPS, _LADDER), epochs(_REFINE_STEPS, _REFINE), _POLISH)
+            dense = _epochs(_DENSE if small or not from_plain else _DENSE_LARGE, n_steps)
+            refine = _epochs(_REFINE if small else _REFINE_LARGE, n_steps)
+            return cls(dense, _epochs(_LADDER, n_steps), refine, _POLISH if small else _POLISH_LARGE)
         dense, refine, polish = (int(share * max_epochs) for share in _SHARES.values())
         polish = min(polish, _POLISH)
         return cls(dense, max_epochs - dense - refine - polish, refine, polish)
@@ -61,3 +72,8 @@ class Budget:
     def total(self) -> int:
         """Epochs of one candidate from its start to the end of the fit."""
         return self.dense + self.ladder + self.refine + self.polish
+
+
+def _epochs(plan: tuple[int, int, int], n_steps: int) -> int:
+    steps, least, most = plan
+    return int(np.clip(math.ceil(steps / n_steps), least, most))

@@ -95,7 +95,7 @@ class Candidate:
 def fit_default(estimator: Any, data: FitData) -> Fitted:
     """The default recipe: plain VAEs for a few numbers of factors, a ladder from each, the best of them."""
     counts = candidate_counts(count_linear_factors(data), estimator.n_factors)
-    budget = Budget.of(estimator.max_epochs, data.n_steps, many_starts=is_small(estimator, data))
+    budget = Budget.of(estimator.max_epochs, data.n_steps, small=is_small(estimator, data))
     total = budget.total + len(counts) * budget.ladder
     with progress_bar(estimator.verbose, total) as progress:
         candidates = climbed_candidates(estimator, data, counts, budget, progress)
@@ -132,9 +132,9 @@ def climbed_candidates(
 
 def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
     """A fit from a given, rotated, random or anchored mask; the paper's and the authors' recipes too."""
-    budget = Budget.of(estimator.max_epochs, data.n_steps)
-    literal = estimator.recipe != "default"
-    n_networks = 1 if literal or not is_small(estimator, data) else n_starts(estimator, data)
+    literal, small = estimator.recipe != "default", is_small(estimator, data)
+    budget = Budget.of(estimator.max_epochs, data.n_steps, small=small or literal, from_plain=False)
+    n_networks = 1 if literal or not small else n_starts(estimator, data)
     start = _masked_module(estimator, data, n_networks)
     candidates = [Candidate(start, TrainingLog(), estimator.n_factors)]
     named = sorted(set((estimator.anchors or {}).values()))
