@@ -20,16 +20,14 @@ from tqdm import tqdm
 
 import sparsevae
 from benchmarks.recovery.methods import ABLATIONS, METHODS, RIVALS
+from benchmarks.recovery.pages import KEY, MEASURES, summary, write_pages
 from benchmarks.recovery.problems import PROBLEMS
 from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
 
-KEY = ["method", "problem", "seed"]
 QUICK_SEEDS = 3
 ABLATION_SEEDS = 5
 KNOWN_SEEDS = 10
 ABLATION_PROBLEMS = ("synthetic-0", "synthetic-0.4", "synthetic-0.8")
-MEASURES = ["dci", "completeness", "informativeness", "spearman", "support_f1", "anchor_f1", "mse", "score"]
-
 COLUMNS = [*KEY, "n_active", "n_true", *MEASURES, "seconds", "cpu_seconds", "version", "torch", "machine"]
 
 
@@ -55,10 +53,8 @@ def main() -> None:
             rows_file, mode="a", header=not rows_file.exists(), index=False
         )
     rows = _read(rows_file)
-    table = summary(rows)
-    (arguments.out / "summary.md").write_text(_heading(rows) + _markdown(table))
-    print(table.to_string(index=False))
-    plot(rows, arguments.out / "recovery.png")
+    write_pages(rows, arguments.out)
+    print(summary(rows).to_string(index=False))
 
 
 def _planned() -> list[tuple[str, str, int]]:
@@ -124,64 +120,8 @@ def run(method: str, problem: str, seed: int) -> dict[str, object]:
     return row | {"version": sparsevae.__version__, "torch": torch.__version__, "machine": platform.machine()}
 
 
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means over data sets, and how many of them have the right number of factors."""
-    rows = rows.assign(right_count=rows["n_active"] == rows["n_true"])
-    grouped = rows.groupby(["problem", "method"], sort=False)
-    measures = [*MEASURES, "seconds", "cpu_seconds"]
-    table = grouped[[m for m in measures if m in rows]].mean().round(3)
-    table.insert(
-        0, "right_count", grouped["right_count"].sum().astype(str) + " of " + grouped.size().astype(str)
-    )
-    return table.reset_index()
-
-
-def plot(rows: pd.DataFrame, path: Path) -> None:
-    """Disentanglement and support against the factors' correlation, as in the paper's figure."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    rows = rows[rows["problem"].str.startswith("synthetic-")]
-    if rows.empty:
-        return
-    rows = rows.assign(correlation=rows["problem"].str.removeprefix("synthetic-").astype(float))
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), constrained_layout=True)
-    titles = {"dci": "DCI disentanglement", "support_f1": "support F1", "mse": "held-out MSE"}
-    for axis, (measure, title) in zip(axes, titles.items(), strict=True):
-        for method, group in rows.groupby("method", sort=False):
-            mean = group.groupby("correlation")[measure].mean()
-            axis.plot(mean.index, mean.to_numpy(), marker="o", label=method)
-        axis.set(title=title, xlabel="correlation of the factors")
-    axes[0].set_ylim(0, 1.02)
-    axes[1].set_ylim(0, 1.02)
-    axes[0].legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
 def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
-
-
-def _heading(rows: pd.DataFrame) -> str:
-    versions = ", ".join(f"{name} {' and '.join(sorted(set(rows[name])))}" for name in ("torch", "machine"))
-    return f"""# Recovery of known factors
-
-Means over data sets, measured on rows that were not fitted; `rows.csv` has a row per fit. Made by `python -m
-benchmarks.recovery`, which fits two data sets at a time with one thread each: `seconds` is the wall clock of
-a fit on a machine that may have had other work, `cpu_seconds` what it took of one core.
-
-sparsevae {" and ".join(sorted(set(rows["version"])))}, {versions}.
-
-"""
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    header = "| " + " | ".join(table.columns) + " |\n|" + "---|" * len(table.columns) + "\n"
-    return header + "".join(
-        "| " + " | ".join(str(v) for v in row) + " |\n" for row in table.itertuples(index=False)
-    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from sparsevae.estimators.fitting.budget import Budget
 from sparsevae.estimators.fitting.choice import held_out_scores
-from sparsevae.estimators.fitting.constraints import count_linear_factors
 from sparsevae.estimators.fitting.procedure import candidate_counts, climbed_candidates
 from sparsevae.estimators.fitting.settings import is_small
 from sparsevae.estimators.preparing import FitData
@@ -107,7 +106,7 @@ def sparsity_path(
     wanted = _multiples(multiples, n_steps, span)
     data = model._prepare(X)
     budget = Budget.of(model.max_epochs, data.n_steps, small=is_small(model, data))
-    counts = candidate_counts(count_linear_factors(data), model.n_factors)
+    counts = candidate_counts(model, data)
     epochs = max(1, round(_STEP * budget.ladder))
     total = budget.dense + len(counts) * budget.ladder + len(wanted) * epochs
     with progress_bar(model.verbose, total) as progress, torch.random.fork_rng(devices=[]):

@@ -217,7 +217,7 @@ class SparseVAE(Explained, FactorEstimator):
     def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
         check_features_per_step(self.features_per_step, data.table.observation.likelihood)
         automatic = self.recipe == "default" and isinstance(self.init, str) and self.init == "auto"
-        if automatic and not self.anchors and len(self.hidden_sizes) > 0:
+        if automatic and len(self.hidden_sizes) > 0:
             fitted = fit_default(self, data)
         else:
             fitted = fit_from_mask(self, data)

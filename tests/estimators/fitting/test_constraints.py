@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch.testing import assert_close
 
+from sparsevae.estimators.fitting.constraints import name_factors_
 from sparsevae.exceptions import DataWarning
 
 
@@ -26,10 +29,25 @@ def test_the_linear_model_estimates_the_loadings_of_its_anchors(fit, make_model)
     np.testing.assert_allclose(mask, [0.9, 0.5, 0.7], atol=0.12)
 
 
-def test_factors_without_known_anchors_must_earn_their_place(fit, make_model, make_table):
+@pytest.mark.parametrize("hidden_sizes", [(), (5,)])
+def test_factors_without_known_anchors_must_earn_their_place(fit, make_model, make_table, hidden_sizes):
     anchors = {"x0": 0, "x2": 0, "x1": 1, "x3": 1}
-    model = fit(make_model(recipe="default", n_factors=4, anchors=anchors), make_table())
-    assert list(model.starts_["start"]) == ["2", "4", "none"]
+    settings = {"recipe": "default", "hidden_sizes": hidden_sizes, "n_factors": 4, "anchors": anchors}
+    starts = list(fit(make_model(**settings), make_table()).starts_["start"])
+    assert starts[0] == "2"
+    assert len(starts) > 2
+    assert "none" in starts
+
+
+def test_factors_get_the_numbers_of_the_anchors_that_load_on_them(fit, make_model, make_table):
+    model = fit(make_model(recipe="default", n_init=1, n_factors=3, max_epochs=12), make_table())
+    module, before = model.module_, model.module_.mask.clone()
+    with torch.no_grad():
+        module.mask.copy_(
+            torch.tensor([[0.1, 0.9, 0.0], [0.0, 0.2, 0.8]] + [[0.5, 0.5, 0.5]] * (len(before) - 2))
+        )
+    name_factors_(model.set_params(anchors={"x0": 2, "x1": 0}), module)
+    assert_close(module.mask[:2].detach(), torch.tensor([[0.0, 0.1, 0.9], [0.8, 0.0, 0.2]]))
 
 
 @pytest.mark.parametrize("hidden_sizes", [(), (5,)])

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from sparsevae import SparseVAE
 from sparsevae.estimators.fitting import Ingredients
-from sparsevae.estimators.fitting.procedure import candidate_counts
+from sparsevae.estimators.fitting.procedure import counts_around
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
 def test_candidates_lie_around_the_linear_count_and_within_what_is_allowed(n_linear, n_factors):
-    counts = candidate_counts(n_linear, n_factors)
+    counts = counts_around(n_linear, n_factors)
     assert counts == sorted(set(counts))
     assert min(counts) >= 1
     assert max(counts) <= n_factors

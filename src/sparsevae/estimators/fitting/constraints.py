@@ -6,15 +6,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules import FactorModule
+from sparsevae.modules.surgery import permute_factors_
 from sparsevae.rotation import oblique_rotation, parallel_analysis, principal_loadings
 from sparsevae.training.starts import encoder_inputs
 
-__all__ = ["count_linear_factors", "fix_anchors_", "fix_covariance_", "freeze_constant_", "initial_mask"]
+__all__ = [
+    "anchor_entries",
+    "count_linear_factors",
+    "fix_anchors_",
+    "fix_covariance_",
+    "freeze_constant_",
+    "initial_mask",
+    "name_factors_",
+]
 
 _FLOOR = 0.05  # smallest start of a mask entry: small, but able to grow
 
@@ -44,30 +54,50 @@ def initial_mask(estimator: Any, data: FitData) -> Tensor:
     return torch.rand(shape, generator=data.generator)
 
 
+def anchor_entries(estimator: Any, n_features: int) -> list[tuple[int, int]]:
+    """Feature and factor of each known anchor, as numbers."""
+    names = {str(name): j for j, name in enumerate(estimator._feature_names())}
+    entries = []
+    for feature, factor in (estimator.anchors or {}).items():
+        j = names.get(str(feature), feature)
+        if not isinstance(j, int | np.integer) or not 0 <= j < n_features:
+            raise ParameterError(
+                f"Expected anchors to name features of the table; got {feature!r}. Use names."
+            )
+        if not 0 <= factor < estimator.n_factors:
+            raise ParameterError(
+                f"Expected anchors to name factors from 0 to {estimator.n_factors - 1}; "
+                f"got {factor!r} for {feature!r}."
+            )
+        entries.append((int(j), int(factor)))
+    return entries
+
+
 def fix_anchors_(estimator: Any, module: FactorModule) -> None:
     """One factor for each known anchor, and no other.
 
     The linear model has no curve that could carry the size of an anchor's loading, so there it is
     estimated, without a penalty.
     """
-    names = {str(name): j for j, name in enumerate(estimator._feature_names())}
     with torch.no_grad():
-        for feature, factor in (estimator.anchors or {}).items():
-            j = names.get(str(feature), feature)
-            if not isinstance(j, int | np.integer) or not 0 <= j < module.n_features:
-                raise ParameterError(
-                    f"Expected anchors to name features of the table; got {feature!r}. Use names."
-                )
-            if not 0 <= factor < module.n_factors:
-                raise ParameterError(
-                    f"Expected anchors to name factors from 0 to {module.n_factors - 1}; "
-                    f"got {factor!r} for {feature!r}."
-                )
-            module.frozen[j] = True
-            module.mask[..., j, :] = 0.0
-            module.mask[..., j, factor] = 1.0
+        for feature, factor in anchor_entries(estimator, module.n_features):
+            module.frozen[feature] = True
+            module.mask[..., feature, :] = 0.0
+            module.mask[..., feature, factor] = 1.0
             if module.decoder.first is None and module.config["gauge"]:
-                module.frozen[j, factor], module.known[j, factor] = False, True
+                module.frozen[feature, factor], module.known[feature, factor] = False, True
+
+
+def name_factors_(estimator: Any, module: FactorModule) -> None:
+    """Give each factor of a module without replicates the number by which its known anchors call it."""
+    if not estimator.anchors:
+        return
+    evidence = np.zeros((module.n_factors, module.n_factors))
+    mask = module.mask.detach().abs().cpu().double().numpy()
+    for feature, factor in anchor_entries(estimator, module.n_features):
+        evidence[factor] += mask[feature] / max(mask[feature].sum(), 1e-12)
+    order = torch.as_tensor(linear_sum_assignment(-evidence)[1])
+    permute_factors_(module, order, torch.ones(module.n_factors))
 
 
 def freeze_constant_(module: FactorModule, data: FitData) -> None:

@@ -19,11 +19,13 @@ from sparsevae.estimators.fitting.choice import (
     score_table,
 )
 from sparsevae.estimators.fitting.constraints import (
+    anchor_entries,
     count_linear_factors,
     fix_anchors_,
     fix_covariance_,
     freeze_constant_,
     initial_mask,
+    name_factors_,
 )
 from sparsevae.estimators.fitting.literal import fit_literally
 from sparsevae.estimators.fitting.rates import climb_phases, rate_is_free
@@ -94,7 +96,7 @@ class Candidate:
 
 def fit_default(estimator: Any, data: FitData) -> Fitted:
     """The default recipe: plain VAEs for a few numbers of factors, a ladder from each, the best of them."""
-    counts = candidate_counts(count_linear_factors(data), estimator.n_factors)
+    counts = candidate_counts(estimator, data)
     budget = Budget.of(estimator.max_epochs, data.n_steps, small=is_small(estimator, data))
     total = budget.total + len(counts) * budget.ladder
     with progress_bar(estimator.verbose, total) as progress:
@@ -123,8 +125,10 @@ def climbed_candidates(
     candidates = []
     for (plain, log), count in zip(dense, counts, strict=True):
         module = sparse_start(plain, data.training, data.random_state, options["covariance"])
+        name_factors_(estimator, module)
         freeze_constant_(module, data)
         fix_covariance_(estimator, module)
+        fix_anchors_(estimator, module)
         candidates.append(Candidate(module, log, count))
     _climb(estimator, data, candidates, budget, progress)
     return candidates
@@ -160,7 +164,15 @@ def fit_from_mask(estimator: Any, data: FitData) -> Fitted:
         return _conclude(estimator, data, candidates, budget, progress)
 
 
-def candidate_counts(n_linear: int, n_factors: int) -> list[int]:
+def candidate_counts(estimator: Any, data: FitData) -> list[int]:
+    """Numbers of factors to try: around the number of linear ones, and not below that of named ones."""
+    n_named = len({factor for _, factor in anchor_entries(estimator, data.table.n_features)})
+    counts = counts_around(max(count_linear_factors(data), n_named), estimator.n_factors)
+    # Factors without known anchors must earn their place against a fit without them.
+    return sorted({n_named, *(max(count, n_named) for count in counts)}) if n_named else counts
+
+
+def counts_around(n_linear: int, n_factors: int) -> list[int]:
     """Numbers of factors to try, given the number of linear ones.
 
     Products of factors look like factors of their own to a linear analysis, so the truth may lie below its
