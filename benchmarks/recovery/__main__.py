@@ -1,6 +1,7 @@
 """How well are known factors found? One row per fit; what is done is not done again.
 
-Run ``python -m benchmarks.recovery`` from the root of the repository; ``--quick`` takes a few data sets each.
+Run ``python -m benchmarks.recovery`` from the root of the repository, and again with ``--ablations`` for the
+default with one part left out; ``--quick`` takes a few data sets each.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.recovery.pages import KEY, MEASURES, summary, write_pages
 from benchmarks.recovery.problems import PROBLEMS
 from sparsevae.metrics import anchor_f1, dci, spearman_mcc, support_f1
 
-QUICK_SEEDS = 3
+QUICK_SEEDS = 2
 ABLATION_SEEDS = 5
 KNOWN_SEEDS = 10
 ABLATION_PROBLEMS = ("synthetic-0", "synthetic-0.4", "synthetic-0.8")
@@ -35,7 +36,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="these, on all problems, in full")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} data sets per problem")
+    parser.add_argument(
+        "--ablations", action="store_true", help="the default with one part left out, instead"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} data sets of each small problem")
     parser.add_argument("--jobs", type=int, default=2, help="fits at the same time, one thread each")
     parser.add_argument("--out", type=Path, default=Path("bench-results/recovery"))
     arguments = parser.parse_args()
@@ -44,8 +48,8 @@ def main() -> None:
     done = set(_read(rows_file)[KEY].itertuples(index=False, name=None))
     runs = [
         key
-        for key in dict.fromkeys(_asked_for(arguments.methods) if arguments.methods else _planned())
-        if key not in done and key[1] in arguments.problems and (not arguments.quick or key[2] < QUICK_SEEDS)
+        for key in (_asked_for(arguments.methods) if arguments.methods else _planned(arguments.ablations))
+        if key not in done and key[1] in arguments.problems and (not arguments.quick or _is_quick(key))
     ]
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
     for row in tqdm(parallel(delayed(run)(*key) for key in runs), total=len(runs), unit="fit"):
@@ -57,9 +61,8 @@ def main() -> None:
     print(summary(rows).to_string(index=False))
 
 
-def _planned() -> list[tuple[str, str, int]]:
-    """The default on every problem first, then with known anchors, the ablations and the rivals."""
-    synthetic = [problem for problem in PROBLEMS if problem.startswith("synthetic")]
+def _planned(ablations: bool) -> list[tuple[str, str, int]]:
+    """The default on every problem, with known anchors, and its rivals; or the ablations."""
 
     def runs(
         methods: Iterable[str], problems: Iterable[str], limit: int = 1000
@@ -71,13 +74,20 @@ def _planned() -> list[tuple[str, str, int]]:
             for seed in range(min(limit, PROBLEMS[problem].n_seeds))
         ]
 
+    if ablations:
+        return runs(["default", *ABLATIONS], ABLATION_PROBLEMS, ABLATION_SEEDS)
+    synthetic = [problem for problem in PROBLEMS if problem.startswith("synthetic")]
     return [
         *runs(["default"], PROBLEMS),
         *runs(["known-anchors"], ["synthetic-0", "synthetic-0.8"], KNOWN_SEEDS),
-        *runs(["vae"], synthetic),
-        *runs(ABLATIONS, ABLATION_PROBLEMS, ABLATION_SEEDS),
         *runs(RIVALS, synthetic),
     ]
+
+
+def _is_quick(key: tuple[str, str, int]) -> bool:
+    """A few data sets of each problem that has many."""
+    _, problem, seed = key
+    return seed < QUICK_SEEDS < PROBLEMS[problem].n_seeds
 
 
 def _asked_for(methods: list[str]) -> list[tuple[str, str, int]]:
