@@ -120,9 +120,9 @@ def _heading(rows: pd.DataFrame) -> str:
     return f"""# Recovery of known factors
 
 Means over data sets, measured on rows that were not fitted; `rows.csv` has a row per fit. Made by `python -m
-benchmarks.recovery` and `python -m benchmarks.recovery --ablations`, which fit two data sets at a time with one
-thread each: `seconds` is the wall clock of a fit on a machine that may have had other work, `cpu_seconds` what
-it took of one core.
+benchmarks.recovery` and `python -m benchmarks.recovery --ablations`, which fit two data sets at a time with
+one thread each: `seconds` is the wall clock of a fit on a machine that may have had other work, `cpu_seconds`
+what it took of one core.
 
 sparsevae {" and ".join(sorted(set(rows["version"])))}, {versions}.
 
