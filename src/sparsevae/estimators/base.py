@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.estimators.evaluating import block_size, fixed_draws, in_blocks, map_rows
+from sparsevae.estimators.posterior import posterior
 from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.likelihoods import Likelihood
@@ -245,7 +246,7 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        Z = map_rows(self.module_, X, lambda module, x: module.encode(x)[0])
+        Z = map_rows(self.module_, X, lambda module, x: posterior(module, x)[0])
         if self.module_.observation.count_columns.all():
             Z[row_totals(X) == 0] = 0.0
         return Z.astype(X.dtype, copy=False)
@@ -293,7 +294,11 @@ class FactorEstimator(TableEstimator):
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
         draws = self._draws()
-        values = map_rows(self.module_, X, lambda module, x: module.bound(x, draws)).astype(np.float64)
+
+        def bound(module: FactorModule, x: Tensor) -> Tensor:
+            return module.bound(x, draws, posterior(module, x))
+
+        values = map_rows(self.module_, X, bound).astype(np.float64)
         return values + float(self.module_.observation.log_jacobian())
 
     def _draws(self) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sparsevae.estimators.posterior import posterior
 from sparsevae.training import Table
 
 __all__ = ["Responses", "directions", "responses", "responses_of_factors", "spread_rows"]
@@ -132,7 +133,7 @@ class _Rows:
     def __init__(self, model: Any, X: Any) -> None:
         module, self.observation = model.module_, model.module_.observation
         x = Table(X, self.observation).rows(torch.arange(X.shape[0]))
-        self.z = module.encode(x)[0]
+        self.z = posterior(module, x)[0]
         size, total = self.observation.size(x), self.observation.total(x)
         raw = self.observation.to_user_units(x)
         expected = self.observation.likelihood.mean(module.decode(self.z), size=size, total=total)

@@ -20,6 +20,7 @@ from torch import Tensor
 from sparsevae.datasets import Dataset
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.estimators.evaluating import map_rows
+from sparsevae.estimators.posterior import posterior
 from sparsevae.metrics import (
     dci,
     factor_accuracy,
@@ -35,6 +36,7 @@ from sparsevae.metrics import (
     topic_diversity,
 )
 from sparsevae.modules import FactorModule
+from sparsevae.modules.vsc import VSCModule
 
 __all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of"]
 
@@ -129,7 +131,7 @@ def reconstruction_nll(estimator: Any, X: Any, *, code: str = "mean", random_sta
         generator = torch.Generator().manual_seed(random_state)
 
         def log_likelihood(module: FactorModule, x: Tensor) -> Tensor:
-            z = module.encode(x)[0] if code == "mean" else _draw(module, x, generator)
+            z = posterior(module, x)[0] if code == "mean" else _draw(module, x, generator)
             return module.log_likelihood(x, module.decode(z))
 
         values = map_rows(estimator.module_, X, log_likelihood).astype(np.float64)
@@ -150,10 +152,9 @@ def score_of(estimator: Any, X: Any) -> float:
 def _draw(module: FactorModule, x: Tensor, generator: torch.Generator) -> Tensor:
     """One draw of the factors from the posterior of each row."""
     noise = torch.randn(len(x), module.n_noise, generator=generator, dtype=x.dtype)
-    draw, posterior = getattr(module, "draw", None), getattr(module, "posterior", None)
-    if callable(draw) and callable(posterior):  # a posterior that is not Gaussian draws by itself
-        return draw(posterior(x), noise)
-    mean, log_variance = module.encode(x)
+    if isinstance(module, VSCModule):  # its posterior is not Gaussian
+        return module.draw(module.posterior(x), noise)
+    mean, log_variance = posterior(module, x)
     return mean + torch.exp(0.5 * log_variance) * noise
 
 

@@ -77,7 +77,8 @@ class Gaussian(_Factorised):
         return feature_mean
 
     def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
-        return 1.0 / _per_feature(dispersion, self).squeeze(-2)
+        information = 1.0 / _per_feature(dispersion, self).squeeze(-2)
+        return information.expand(torch.broadcast_shapes(feature_mean.shape, information.shape))
 
 
 class Multinomial(Likelihood):

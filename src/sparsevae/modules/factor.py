@@ -39,9 +39,8 @@ from sparsevae.priors import (
 __all__ = ["FactorModule"]
 
 _NU = 3.0  # degrees of freedom of the noise prior, appendix "Sparse VAE settings"
-_HOLD_RATE = (
-    3.0  # η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it
-)
+# η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it.
+_HOLD_RATE = 3.0
 
 
 class FactorModule(nn.Module):
@@ -79,6 +78,7 @@ class FactorModule(nn.Module):
         Share of the encoder's inputs that are left out in a training step, see `draw_seen`.
     """
 
+    gaussian_posterior = True
     observation: Observation
     mask: nn.Parameter
     log_dispersion: nn.Parameter | None
@@ -117,15 +117,14 @@ class FactorModule(nn.Module):
     ) -> None:
         super().__init__()
         n_features = observation.n_features
+        prior = (1.0, float(n_features)) if inclusion_prior is None else inclusion_prior
         check_features_per_step(features_per_step, observation.likelihood)
         self.config: dict[str, Any] = {
             "n_factors": n_factors,
             "hidden_sizes": tuple(hidden_sizes),
             "learned_mask": learned_mask,
             "covariance": covariance,
-            "inclusion_prior": (1.0, float(n_features))
-            if inclusion_prior is None
-            else tuple(inclusion_prior),
+            "inclusion_prior": tuple(prior),
             "beta": beta,
             "gauge": gauge,
             "keep_rate_ratio": keep_rate_ratio,
@@ -163,9 +162,8 @@ class FactorModule(nn.Module):
         self.register_buffer("used", torch.ones(*shape, n_factors, dtype=torch.bool))
         self.register_buffer("frozen", torch.zeros(n_features, n_factors, dtype=torch.bool))
         self.register_buffer("known", torch.zeros(n_features, n_factors, dtype=torch.bool))
-        self.register_buffer(
-            "noise_scale", torch.full((n_features,), 0.05) if noise_scale is None else noise_scale
-        )
+        noise_scale = torch.full((n_features,), 0.05) if noise_scale is None else noise_scale
+        self.register_buffer("noise_scale", noise_scale)
         self.register_buffer("real", torch.as_tensor(observation.real_columns))
         self.spike_rate: float | Tensor = 1.0
         self.slab_rate: float | Tensor = 1.0
@@ -220,19 +218,19 @@ class FactorModule(nn.Module):
         """Divergence of the posterior from N(0, Σ_z) per row: shape (..., n_samples)."""
         if self.config["covariance"] == "identity":
             return kl_standard_normal(mean, log_variance)
-        return kl_correlated_normal(mean, log_variance, self._prior_covariance())
+        return kl_correlated_normal(mean, log_variance, self.prior_covariance())
 
-    def _inputs(self, x: Tensor, seen: Tensor | None) -> Tensor:
-        inputs = self.observation.encoder_input(x)
-        return inputs if seen is None else inputs * seen
-
-    def _prior_covariance(self) -> Tensor:
+    def prior_covariance(self) -> Tensor:
         """Σ_z of the active factors; the others have left the model, standard normal on both sides."""
         if self.config["covariance"] != "fixed":
             return self.factor_covariance
         active = self.active().bool()
         both = active.unsqueeze(-1) & active.unsqueeze(-2)
         return torch.where(both, self.factor_covariance, torch.eye(self.n_factors, device=both.device))
+
+    def _inputs(self, x: Tensor, seen: Tensor | None) -> Tensor:
+        inputs = self.observation.encoder_input(x)
+        return inputs if seen is None else inputs * seen
 
     def log_weight(self, x: Tensor, noise: Tensor) -> Tensor:
         r"""Log importance weight :math:`\log p(x \mid z) + \log p(z) - \log q(z \mid x)` of one draw per row.
@@ -242,13 +240,13 @@ class FactorModule(nn.Module):
         """
         mean, log_variance = self.encode(x)
         z = mean + torch.exp(0.5 * log_variance) * noise
-        factor = torch.linalg.cholesky(self._prior_covariance())
+        factor = torch.linalg.cholesky(self.prior_covariance())
         white = torch.linalg.solve_triangular(factor, z.mT, upper=False).mT
         log_determinant = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         log_prior_ratio = 0.5 * (noise.square() + log_variance - white.square()).sum(-1) - log_determinant
         return self.log_likelihood(x, self.decode(z)) + log_prior_ratio
 
-    def bound(self, x: Tensor, draws: Tensor) -> Tensor:
+    def bound(self, x: Tensor, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """ELBO of each row, averaged over draws of the noise that all rows share.
 
         Parameters
@@ -256,12 +254,14 @@ class FactorModule(nn.Module):
         x : Tensor of shape (n_samples, n_features)
             Rows in model units.
         draws : Tensor of shape (n_draws, n_noise)
+        posterior : (Tensor, Tensor), optional
+            Mean and log variance; the encoder's by default.
 
         Returns
         -------
         Tensor of shape (n_samples,), in float64
         """
-        mean, log_variance = self.encode(x)
+        mean, log_variance = self.encode(x) if posterior is None else posterior
         deviation = torch.exp(0.5 * log_variance)
         terms = [self.log_likelihood(x, self.decode(mean + deviation * draw)) for draw in draws]
         return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance).double()

@@ -68,6 +68,7 @@ class VSCModule(FactorModule):
         Further arguments of `FactorModule`.
     """
 
+    gaussian_posterior = False
     encoder: _GatedEncoder
     pseudo_share: Tensor
     n_epochs: Tensor
@@ -180,16 +181,16 @@ class VSCModule(FactorModule):
             **self.penalties(n_samples),
         )
 
-    def bound(self, x: Tensor, draws: Tensor) -> Tensor:
+    def bound(self, x: Tensor, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `FactorModule.bound`.
 
         The selector is the posterior of u, so its divergence from π counts too; the draw towards α does not.
         It is a bound for a module with the released arithmetic as well, which has another objective.
         """
-        posterior, log_share = self.posterior(x), self.select(x)
-        terms = [self.log_likelihood(x, self.decode(self.draw(posterior, draw))) for draw in draws]
+        own, log_share = self.posterior(x), self.select(x)
+        terms = [self.log_likelihood(x, self.decode(self.draw(own, draw))) for draw in draws]
         choice = (log_share.exp() * (log_share - self.pseudo_share.log().unsqueeze(-2))).sum(-1)
-        kl = _selected(kl_spike_slab, posterior, self.prior(), log_share) + choice
+        kl = _selected(kl_spike_slab, own, self.prior(), log_share) + choice
         return torch.stack(terms).double().mean(0) - kl.double()
 
     @torch.no_grad()

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from sparsevae.estimators.evaluating import fixed_draws
+from sparsevae.estimators.posterior import posterior
 from sparsevae.estimators.reading import Outputs
 from sparsevae.estimators.responses import responses_of_factors, spread_rows
 from sparsevae.identifiability.records import certificate_record
@@ -87,7 +88,7 @@ def _ablation(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, A
     module = model.module_
     rows = spread_rows(X.shape[0], _ABLATION_ROWS)
     x = Table(X[rows], module.observation).rows(torch.arange(len(rows)))
-    mean, log_variance = module.encode(x)
+    mean, log_variance = posterior(module, x)
     costs = np.zeros((len(factors), len(rows)))
     draws = fixed_draws(module.n_noise)
     half = _ABLATION_DRAWS // 2
