@@ -110,7 +110,7 @@ def _plot(rows: pd.DataFrame, path: Path) -> None:
         axis.set(title=_TITLES[measure], xlabel="correlation of the true factors")
         if measure in _BOUNDED:
             axis.set_ylim(0, 1.02)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=10, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
