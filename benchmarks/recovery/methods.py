@@ -93,7 +93,7 @@ METHODS: dict[str, Method] = {
     "paper": _with(SparseVAE, recipe="paper", learning_rate=0.01),
     "authors": _with(SparseVAE, recipe="authors", learning_rate=0.01),
     "vae": _with(VAE),
-    "beta-vae": _with(VAE, beta=4.0),
+    "beta-vae": _with(VAE, beta=2.0),
     "vsc": _with(VSC),
     "oi-vae": _with(OIVAE),
     # Without the spike, as in the paper's appendix, and with one tuned rate.

@@ -110,6 +110,8 @@ def _plot(rows: pd.DataFrame, path: Path) -> None:
         axis.set(title=_TITLES[measure], xlabel="correlation of the true factors")
         if measure in _BOUNDED:
             axis.set_ylim(0, 1.02)
+        else:
+            axis.set_yscale("log")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
