@@ -27,6 +27,11 @@ def test_without_a_limit_large_tables_get_fewer_epochs_down_to_a_floor():
     assert {budget.polish for budget in budgets} == {30}
 
 
+@given(st.integers(1, 500))
+def test_a_ladder_has_its_steps_however_few_there_are_in_an_epoch(n_steps):
+    assert Budget.of(None, n_steps).ladder * n_steps >= 400
+
+
 @pytest.mark.parametrize("max_epochs", [1, 2, 6, 30])
 def test_a_fit_takes_no_more_epochs_than_allowed(fit, make_model, make_table, max_epochs):
     model = fit(make_model(recipe="default", n_init=1, max_epochs=max_epochs), make_table())

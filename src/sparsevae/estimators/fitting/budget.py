@@ -10,6 +10,8 @@ import numpy as np
 __all__ = ["Budget"]
 
 _LADDER = (900, 40, 200)  # gradient steps, and between how many epochs they must be
+# Where a batch holds all rows; with fewer, entries are still on their way to zero at the top of the ladder.
+_LADDER_STEPS = 400
 # A small table has many starts, and last steps until nothing moves.
 _DENSE = (900, 30, 150)
 _REFINE = (1350, 20, 300)
@@ -63,7 +65,8 @@ class Budget:
         if max_epochs is None:
             dense = _epochs(_DENSE if small or not from_plain else _DENSE_LARGE, n_steps)
             refine = _epochs(_REFINE if small else _REFINE_LARGE, n_steps)
-            return cls(dense, _epochs(_LADDER, n_steps), refine, _POLISH if small else _POLISH_LARGE)
+            ladder = max(_epochs(_LADDER, n_steps), math.ceil(_LADDER_STEPS / n_steps))
+            return cls(dense, ladder, refine, _POLISH if small else _POLISH_LARGE)
         dense, refine, polish = (int(share * max_epochs) for share in _SHARES.values())
         polish = min(polish, _POLISH)
         return cls(dense, max_epochs - dense - refine - polish, refine, polish)
