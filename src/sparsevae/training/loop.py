@@ -172,8 +172,8 @@ def held_out_bound(module: Any, rows: Batches) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     for x in rows.sequential():
         n_rows = x.shape[-2]
-        # The same draws for all replicates, so that they are compared and not their luck; all draws of a row in
-        # one step, because where rows are few a step costs more than they do.
+        # The same draws for all replicates, so that they are compared and not their luck. All of a row in one
+        # step: where rows are few, a step costs more than they do.
         draws = [torch.randn(n_rows, module.n_noise, generator=generator) for _ in range(n_draws)]
         loss = module.loss(torch.cat([x] * n_draws, -2), torch.cat(draws).to(x.device), rows.n_rows)
         total = total - (loss.reconstruction + loss.kl) * (n_rows / rows.n_rows)
