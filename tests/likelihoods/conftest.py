@@ -1,0 +1,36 @@
+"""Outputs and parameters of a small table, and draws from it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from .helpers import FLOAT64, N_FEATURES, N_SAMPLES
+
+
+@pytest.fixture
+def output(generator):
+    return torch.randn(N_SAMPLES, N_FEATURES, generator=generator, dtype=FLOAT64)
+
+
+@pytest.fixture
+def dispersion():
+    return torch.tensor([0.3, 0.8, 1.0, 2.5, 6.0], dtype=FLOAT64)
+
+
+@pytest.fixture
+def size():
+    return torch.tensor([0.2, 0.5, 1.0, 1.5, 3.0, 8.0], dtype=FLOAT64)
+
+
+@pytest.fixture
+def total():
+    return torch.tensor([0.0, 1.0, 5.0, 20.0, 100.0, 3.0], dtype=FLOAT64)
+
+
+@pytest.fixture
+def draw(output, dispersion, size, total, generator):
+    def draw(likelihood):
+        return likelihood.sample(output, dispersion=dispersion, size=size, total=total, generator=generator)
+
+    return draw

@@ -1,0 +1,28 @@
+"""Every likelihood, for the tests that all of them share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from sparsevae.likelihoods import Bernoulli, Gaussian, Mixed, Multinomial, NegativeBinomial, Poisson
+
+FLOAT64 = torch.float64
+N_SAMPLES, N_FEATURES = 6, 5
+
+# Every shared test runs on each of these; a new likelihood joins here.
+LIKELIHOODS = {
+    "gaussian": Gaussian(),
+    "multinomial": Multinomial(),
+    "bernoulli": Bernoulli(),
+    "poisson": Poisson(),
+    "negative_binomial": NegativeBinomial(),
+    "mixed": Mixed([(Poisson(), [3, 0]), (Gaussian(), [1]), (NegativeBinomial(), [2, 4])]),
+    "mixed with words": Mixed([(Gaussian(), [0, 4]), (Multinomial(), [1, 2, 3])]),
+}
+every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
+every_factorised = pytest.mark.parametrize(
+    "likelihood",
+    [value for value in LIKELIHOODS.values() if value.factorised],
+    ids=[key for key, value in LIKELIHOODS.items() if value.factorised],
+)
