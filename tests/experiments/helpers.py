@@ -44,7 +44,7 @@ def make_spec(**changes: Any) -> Spec:
             for name in ("0.0", "0.4", "0.8")
         ],
         "methods": [
-            {"name": "PCA", "estimator": "PCA", "in_paper": {"mse": {"0.0": [7.25, 0.5]}}},
+            {"name": "PCA", "estimator": "PCA", "in_paper": {"mse": {"0.0": "7.25 (0.5)"}}},
             {"name": "Factor analysis", "estimator": "FactorAnalysis", "parameters": {"standardise": True}},
         ],
         "claims": [{"text": "PCA is best.", "metric": "mse", "method": "PCA", "reading": "any"}],

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 from sparsevae.experiments.figures import draw
-from sparsevae.experiments.results import Results
+from sparsevae.experiments.results import FAILED, Results
 from sparsevae.experiments.runner import run_spec
 from sparsevae.experiments.tables import current_rows
 
@@ -35,6 +35,10 @@ def test_other_numbers_make_another_picture(rows, tmp_path):
     draw(make_spec(), "paper", changed, tmp_path)
     after = imread(path)
     assert before.shape != after.shape or not np.array_equal(before, after)
+
+
+def test_failures_alone_make_no_picture(rows, tmp_path):
+    assert draw(make_spec(), "paper", rows.assign(metric=FAILED, value=None), tmp_path) == []
 
 
 def test_no_rows_and_no_figure_make_no_picture(rows, tmp_path):

@@ -44,6 +44,14 @@ def test_a_run_is_there_once_however_often_it_ends(results):
     assert results.path.read_bytes() == before
 
 
+def test_a_run_with_one_more_metric_takes_the_place_of_the_one_without(results):
+    results.add(rows_of())
+    assert results.add(rows_of(values=(("mse", 2.0), ("dci", 0.5), ("nll", 3.0))))
+    assert [(row["metric"], row["value"]) for row in results.rows()] == [
+        *(("mse", "2.0"), ("dci", "0.5"), ("nll", "3.0"))
+    ]
+
+
 def test_another_seed_is_another_run(results):
     results.add(rows_of())
     results.add(rows_of(seed=1))
@@ -54,7 +62,7 @@ def test_another_seed_is_another_run(results):
 def test_rows_of_other_settings_make_way(results):
     results.add(rows_of(settings="old"))
     assert results.add(rows_of(settings="new"))
-    assert set(results.finished().values()) == {"new"}
+    assert list(results.finished().values()) == [("new", {"mse", "dci"})]
     assert len(results.rows()) == 2
 
 
@@ -157,3 +165,14 @@ def test_descriptions_of_data_are_kept_beside_each_other(results):
     results.describe({"peerread": "abstracts"})
     results.describe({})
     assert results.about() == {"zeisel": "3005 cells", "peerread": "abstracts"}
+
+
+def test_rows_of_two_different_data_are_not_mixed(results):
+    results.describe({"movielens": "1M"})
+    results.describe({"movielens": "25M"})  # no rows yet: nothing to mix
+    results.add(rows_of())
+    with pytest.raises(DataError, match="Expected movielens as described in"):
+        results.describe({"movielens": "1M", "peerread": "abstracts"})
+    assert results.about() == {"movielens": "25M"}
+    results.describe({"movielens": "1M"}, replace=True)
+    assert results.about() == {"movielens": "1M"}

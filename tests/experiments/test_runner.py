@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+
 import joblib
 import pytest
+from joblib.parallel import ThreadingBackend
 
 from sparsevae.exceptions import ParameterError
+from sparsevae.experiments import runner
 from sparsevae.experiments.data import Source
 from sparsevae.experiments.results import FAILED, Results, read_value
 from sparsevae.experiments.runner import choose_runs, execute, run_spec
@@ -69,6 +73,25 @@ def test_other_settings_are_run_again(results):
     outcome = run_spec(make_spec(settings={"n_factors": 3}), "paper", results)
     assert (outcome.n_found, outcome.n_done) == (0, 6)
     assert len(results.finished()) == 6
+
+
+def test_a_metric_that_was_not_measured_yet_has_runs_done_again(results):
+    run_spec(make_spec(metrics=["mse"], figure_metrics=["mse"]), "paper", results)
+    outcome = run_spec(make_spec(metrics=["mse", "dci"], figure_metrics=["mse"]), "paper", results)
+    assert (outcome.n_found, outcome.n_done) == (0, 6)
+    assert len(results.rows()) == 12
+
+
+def test_runs_that_another_result_has_done_again_are_taken_again(results, tmp_path):
+    other = Results(tmp_path / "other")
+    pca = make_spec(methods=[{"name": "PCA", "estimator": "PCA"}], claims=[])
+    run_spec(pca, "paper", other)
+    run_spec(pca, "paper", results, shared=other)
+    changed = [{**row, "value": "0.5"} for row in other.rows() if row["data_set"] == "0.4"]
+    other.add(changed, replace=True)
+    run_spec(pca, "paper", results, shared=other)
+    assert {row["value"] for row in results.rows() if row["data_set"] == "0.4"} == {"0.5"}
+    assert len(results.rows()) == 9
 
 
 def test_runs_that_another_result_has_done_are_taken_from_there(results, tmp_path):
@@ -138,6 +161,49 @@ def test_a_backend_around_the_call_is_used(results):
         assert run_spec(make_spec(), "paper", results, jobs=None).n_done == 6
 
 
+class AllAtOnce(ThreadingBackend):
+    """A backend like Ray's, which gives results when all of them are there."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_gives_all_results_at_once_keeps_rows_all_the_same(results):
+    joblib.register_parallel_backend("all at once", AllAtOnce)
+    rows = []
+    with joblib.parallel_config(backend="all at once", n_jobs=2):
+        outcome = run_spec(
+            make_spec(), "paper", results, jobs=None, progress=lambda _: rows.append(len(results.rows()))
+        )
+    assert outcome.n_done == 6
+    assert rows == [3, 6, 9, 12, 15, 18]
+
+
+class Bomb:
+    """What ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_a_worker_that_dies_is_a_reason_not_an_end(results, monkeypatch):
+    class Sources(dict):
+        n_asked = 0
+
+        def __getitem__(self, key):
+            self.n_asked += 1
+            return Bomb() if self.n_asked == 2 else super().__getitem__(key)
+
+    load = runner._load_sources
+    monkeypatch.setattr(runner, "_load_sources", lambda *arguments: Sources(load(*arguments)))
+    outcome = run_spec(make_spec(), "paper", results, jobs=2)
+    assert 1 <= len(outcome.failures) <= 2  # the run that did it, and the one beside it
+    assert all("a worker process ended" in reason for reason in outcome.failures.values())
+    assert outcome.n_done == 6 - len(outcome.failures)
+    monkeypatch.undo()
+    assert run_spec(make_spec(), "paper", results).n_done == len(outcome.failures)
+    assert len(results.rows()) == 18
+
+
 def test_a_scheduler_needs_its_backend(results):
     with pytest.raises(ParameterError, match="backend 'dask' with a scheduler"):
         run_spec(make_spec(), "paper", results, scheduler="tcp://nowhere:1")
@@ -154,6 +220,7 @@ def test_runs_that_another_process_has_finished_meanwhile_are_left_out(results):
 
     outcome = run_spec(make_spec(), "paper", results, progress=meanwhile)
     assert outcome.n_done == len(seen) == 1
+    assert outcome.n_found == 5
     assert len(results.rows()) == 18
 
 

@@ -41,7 +41,8 @@ def draw(spec: Spec, scale: str, rows: pd.DataFrame, folder: Path) -> list[Path]
     -------
     list of Path
     """
-    if spec.figure not in _FIGURES or rows.empty:
+    shown = {"curves": spec.figure_metrics, "example": ("codes",)}.get(spec.figure, ())
+    if not rows.loc[rows["value"].notna(), "metric"].isin(shown).any():
         return []
     figure = _FIGURES[spec.figure](spec, scale, rows)
     path = folder / f"{spec.name}.png"
@@ -87,7 +88,7 @@ def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
 
 
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
-    """Features against factors, with the true curves and the best straight lines; true and estimated mask."""
+    """Features against factors, with the true curves; true and estimated mask."""
     data: dict[tuple[str, ...], Any] = {run.key: run.data_parameters for run in spec.runs(scale)}
     panels = records(rows[rows["metric"] == "codes"])
     figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))

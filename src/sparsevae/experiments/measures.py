@@ -245,7 +245,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "nll_bound": Measure("minus ELBO", "lower", _bound_nll, 1),
     "completion": Measure(
-        "perplexity of hidden words",
+        "perplexity of hidden entries",
         "lower",
         lambda fit: perplexity(fit.partly_seen[1], fit.foretold, floor=_FLOOR),
         1,

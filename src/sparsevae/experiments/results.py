@@ -71,9 +71,13 @@ class Results:
         """All rows, values as text."""
         return pd.DataFrame(self.rows(), columns=list(COLUMNS))
 
-    def finished(self) -> dict[Key, str]:
-        """Runs that ended well, each with the fingerprint of its settings."""
-        return {_key(row): row["settings"] for row in self.rows() if row["metric"] != FAILED}
+    def finished(self) -> dict[Key, tuple[str, set[str]]]:
+        """Runs that ended well, each with the fingerprint of its settings and what was measured."""
+        found: dict[Key, tuple[str, set[str]]] = {}
+        for row in self.rows():
+            if row["metric"] != FAILED:
+                found.setdefault(_key(row), (row["settings"], set()))[1].add(row["metric"])
+        return found
 
     def add(self, rows: Sequence[Row], *, replace: bool = False) -> bool:
         """Add the rows of one run, in place of what another attempt at the same run has left.
@@ -96,8 +100,8 @@ class Results:
         with self._locked():
             there = self.rows()
             same = [row for row in there if _key(row) == key]
-            done = any(row["metric"] != FAILED and row["settings"] == new[0]["settings"] for row in same)
-            if done and not replace:
+            good = {row["metric"] for row in same if row["settings"] == new[0]["settings"]} - {FAILED}
+            if good.issuperset({row["metric"] for row in new} - {FAILED}) and good and not replace:
                 return False
             self._write([row for row in there if _key(row) != key] + new)
         return True
@@ -107,16 +111,29 @@ class Results:
         path = self.folder / "about.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def describe(self, sources: Mapping[str, str]) -> None:
+    def describe(self, sources: Mapping[str, str], *, replace: bool = False) -> None:
         """Keep descriptions of data, beside those that are there.
 
         Parameters
         ----------
         sources : dict
             From source to description.
+        replace : bool
+            Whether other data than those behind the rows may take their place.
+
+        Raises
+        ------
+        DataError
+            If rows of other data are there: their means would be of two things.
         """
         with self._locked():
             before = self.about()
+            others = [name for name, text in sources.items() if before.get(name, text) != text]
+            if others and not replace and self.path.exists():
+                raise DataError(
+                    f"Expected {', '.join(others)} as described in {self.folder / 'about.json'}, which the "
+                    "rows beside it are of; got other data. Choose another folder, or do all runs again."
+                )
             if (known := {**before, **sources}) != before:
                 self._replace("about.json", json.dumps(known, indent=2, ensure_ascii=False) + "\n")
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
 from sparsevae.experiments.compare import METHODS
@@ -90,35 +93,57 @@ def run_spec(
     if shared is not None and not redo:
         _take_over(runs, results, shared)
     finished = {} if redo else results.finished()
-    waiting = [run for run in runs if finished.get(run.key) != run.settings]
+    waiting = deque(run for run in runs if not _is_done(run, finished))
     outcome = Outcome(len(runs), len(runs) - len(waiting))
     sources = _load_sources(waiting, data, progress)
-    results.describe(
-        {
-            name: source.description
-            for (name, _), source in sources.items()
-            if isinstance(source, Source) and source.description
-        }
-    )
+    described = {
+        name: source.description
+        for (name, _), source in sources.items()
+        if isinstance(source, Source) and source.description
+    }
+    results.describe(described, replace=redo)
+    clock = _Clock(waiting, max(1, jobs or 1))
+    under_way: dict[tuple[str, ...], Run] = {}
 
     def tasks() -> Iterator[Any]:
-        for run in waiting:
+        while waiting:
+            run = waiting.popleft()
             # Asked again at the last moment: another process may have done it since.
-            if redo or results.finished().get(run.key) != run.settings:
-                yield delayed(execute)(run, sources[_source_key(run)])
+            if not redo and _is_done(run, results.finished()):
+                outcome.n_found += 1
+                clock.leave_out(run)
+                continue
+            under_way[run.key] = run
+            yield delayed(execute)(run, sources[_source_key(run)])
 
-    clock = _Clock(waiting, max(1, jobs or 1))
+    def keep(run: Run, rows: Rows) -> None:
+        under_way.pop(run.key)
+        results.add(rows, replace=redo)
+        failure = next((row["note"] for row in rows if row["metric"] == FAILED), None)
+        if failure is None:
+            outcome.n_done += 1
+        else:
+            outcome.failures[str(run)] = failure
+        progress(clock.tick(run, rows[0]["seconds"], failure))
+
     with _workers(backend, scheduler, jobs):
         n_jobs = -1 if backend == "dask" else jobs
-        for run, rows in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks()):
-            results.add(rows, replace=redo)
-            failure = next((row["note"] for row in rows if row["metric"] == FAILED), None)
-            if failure is None:
-                outcome.n_done += 1
+        ended = _as_they_end(tasks(), n_jobs)
+        while True:
+            try:
+                run, rows = next(ended)
+            except StopIteration:
+                return outcome
+            except Exception as error:
+                # A worker has died, of memory perhaps. Which run killed it is not known: those under way are
+                # put down as failed, to be tried again by the next command, and the others go on.
+                if not under_way:
+                    raise
+                for run in list(under_way.values()):
+                    keep(run, _failure(run, f"a worker process ended: {type(error).__name__}: {error}"))
+                ended = _as_they_end(tasks(), n_jobs)
             else:
-                outcome.failures[str(run)] = failure
-            progress(clock.tick(run, rows[0]["seconds"], failure))
-    return outcome
+                keep(run, rows)
 
 
 def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[Run]:
@@ -141,16 +166,41 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
 
 
+def _is_done(run: Run, finished: Mapping[tuple[str, ...], tuple[str, set[str]]]) -> bool:
+    """Whether rows of the run are there, with its settings and all its metrics."""
+    settings, metrics = finished.get(run.key, ("", set()))
+    return settings == run.settings and metrics.issuperset(run.metrics)
+
+
+def _as_they_end(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[tuple[Run, Rows]]:
+    """Results of tasks in the order in which they end."""
+    backend, _ = get_active_backend()
+    if backend.supports_return_generator:
+        parallel = Parallel(n_jobs=n_jobs, pre_dispatch="n_jobs", return_as="generator_unordered")
+        yield from parallel(tasks)
+        return
+    # Ray's backend and multiprocessing's give all results at once: a few runs at a time, lest rows get lost.
+    while some := list(islice(tasks, effective_n_jobs(n_jobs))):
+        yield from Parallel(n_jobs=n_jobs)(some)
+
+
 def _take_over(runs: Sequence[Run], results: Results, shared: Results) -> None:
     """Copy the rows of runs that another result has done with the same settings, all metrics of them."""
-    theirs: dict[tuple[str, ...], Rows] = {}
-    for row in shared.rows():
-        theirs.setdefault((*(row[name] for name in KEY), row["settings"]), []).append(row)
+    mine, theirs = _by_run(results), _by_run(shared)
     for run in runs:
-        rows = theirs.get((*run.key, run.settings), [])
-        wanted = [{**row, "result": run.result} for row in rows if row["metric"] in run.metrics]
-        if len(wanted) == len(run.metrics):
-            results.add(wanted)
+        key = (*run.key, run.settings)
+        wanted = [
+            {**row, "result": run.result} for row in theirs.get(key, []) if row["metric"] in run.metrics
+        ]
+        if len(wanted) == len(run.metrics) and wanted != mine.get(key):
+            results.add(wanted, replace=True)
+
+
+def _by_run(results: Results) -> dict[tuple[str, ...], list[dict[str, str]]]:
+    rows: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in results.rows():
+        rows.setdefault((*(row[name] for name in KEY), row["settings"]), []).append(row)
+    return rows
 
 
 def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
@@ -169,21 +219,30 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
         One per metric, or the one of a failure.
     """
     started = time.perf_counter()
-    common = {
-        **{name: getattr(run, name) for name in ("result", "scale")},
-        **dict(zip(KEY, run.key, strict=True)),
-        "settings": run.settings,
-        **provenance(),
-    }
     try:
         if isinstance(source, str):
             raise FileNotFoundError(source)
         values, of_fit = _fit_and_measure(run, source)
     except Exception as error:  # whatever it is, the other runs go on
         reason = f"{type(error).__name__}: {error}"
-        seconds = round(time.perf_counter() - started, 3)
-        return run, [{**common, "metric": FAILED, "value": None, "note": reason, "seconds": seconds}]
+        return run, _failure(run, reason, seconds=round(time.perf_counter() - started, 3))
+    common = _common(run)
     return run, [{**common, **of_fit, "metric": metric, "value": value} for metric, value in values.items()]
+
+
+def _failure(run: Run, reason: str, seconds: float = 0.0) -> Rows:
+    return [{**_common(run), "metric": FAILED, "value": None, "note": reason, "seconds": seconds}]
+
+
+def _common(run: Run) -> dict[str, Any]:
+    """What all rows of a run have."""
+    return {
+        "result": run.result,
+        "scale": run.scale,
+        **dict(zip(KEY, run.key, strict=True)),
+        "settings": run.settings,
+        **provenance(),
+    }
 
 
 def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -219,7 +278,7 @@ def _source_key(run: Run) -> tuple[str, str]:
 
 
 def _load_sources(
-    runs: Sequence[Run], data: Path | None, progress: Progress
+    runs: Iterable[Run], data: Path | None, progress: Progress
 ) -> dict[tuple[str, str], Source | str]:
     """Each source once; the reason in its place where it cannot be had."""
     sources: dict[tuple[str, str], Source | str] = {}
@@ -263,11 +322,16 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
 class _Clock:
     """Counts runs and estimates the time left from the seconds of runs of the same method and reading."""
 
-    def __init__(self, waiting: Sequence[Run], jobs: int) -> None:
+    def __init__(self, waiting: Iterable[Run], jobs: int) -> None:
         self.left = list(waiting)
-        self.total, self.jobs = len(waiting), jobs
+        self.total, self.jobs = len(self.left), jobs
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self.started = time.perf_counter()
+
+    def leave_out(self, run: Run) -> None:
+        """Another process has done this run."""
+        self.left.remove(run)
+        self.total -= 1
 
     def tick(self, run: Run, seconds: float, failure: str | None) -> str:
         """A sentence on the run that has just ended."""

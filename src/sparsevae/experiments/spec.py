@@ -96,8 +96,10 @@ class Method:
     """In every reading."""
     published: Mapping[str, Any] = field(default_factory=dict)
     """From the paper's tables of settings, in the readings "paper" and "authors"."""
-    in_paper: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    """Mean and standard deviation by metric and data set."""
+    in_paper: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By metric and data set, mean and standard deviation as they are printed: "254.5 (3.0)"."""
+    reference: bool = False
+    """Whether it is there to compare with, and no rival: claims are not checked against it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,112 @@
+"""Whether claims hold: on shared runs, against rivals only, open as long as a run is missing."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from sparsevae.experiments.claims import verdict
+from sparsevae.experiments.results import FAILED
+
+from .helpers import make_spec
+
+CLAIM = {"text": "PCA is best.", "metric": "mse", "method": "PCA", "reading": "any"}
+FA, PCA, NMF = "Factor analysis", "PCA", "NMF"
+
+
+def make_rows(values, data_set="0.0", metric="mse"):
+    """Rows from {(method, reading): value by seed}; a value may be missing, or None for a run without it."""
+    rows = [
+        {"method": method, "reading": reading, "data_set": data_set, "seed": str(seed), "split": "0"}
+        | {"metric": metric, "value": value}
+        for (method, reading), by_seed in values.items()
+        for seed, value in by_seed.items()
+    ]
+    return pd.DataFrame(rows, dtype=object)
+
+
+def lines_of(text, data_set="0.0"):
+    """The lines of a data set: from company to the other cells."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return {row[1]: row[2:] for row in rows if row[0] == data_set}
+
+
+@pytest.fixture
+def spec():
+    return make_spec(n_seeds=3, claims=[CLAIM])
+
+
+def check(spec, rows):
+    return lines_of(verdict(spec, "paper", spec.claims[0], rows))
+
+
+def test_a_claim_is_checked_against_the_best_other_run_by_run(spec):
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: 3.0, 2: 2.0}, (FA, "any"): {0: 2.5, 1: 3.5, 2: 3.0}})
+    expected = ["yes", "3 of 3", "2.000", "3.000 (Factor analysis)", "-1.0000 (0.4082)"]
+    assert check(spec, rows)["reading any"] == expected
+    (claim,) = make_spec(claims=[{**CLAIM, "method": FA}]).claims
+    assert lines_of(verdict(spec, "paper", claim, rows))["the paper's methods"][0] == "**no**"
+
+
+def test_only_runs_that_both_have_count_and_the_question_is_open(spec):
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: 1.0, 2: 5.0}, (FA, "any"): {2: 4.0}})
+    assert check(spec, rows)["reading any"] == [
+        *("open; **no** so far", "1 of 3", "5.000", "4.000 (Factor analysis)", "1.0000")
+    ]
+
+
+def test_a_failed_rival_leaves_the_question_open(spec):
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: 1.0, 2: 1.0}, (FA, "any"): {0: 2.0, 1: 2.0}})
+    rows = pd.concat([rows, make_rows({(FA, "any"): {2: None}}, metric=FAILED)])
+    assert check(spec, rows)["reading any"][:2] == ["open; yes so far", "2 of 3"]
+
+
+def test_a_method_without_the_quantity_is_no_rival():
+    methods = [{"name": name, "estimator": name} for name in (PCA, NMF)]
+    methods.append({"name": FA, "estimator": "FactorAnalysis"})
+    spec = make_spec(methods=methods, claims=[CLAIM])
+    rows = make_rows({(PCA, "any"): {0: 1.0}, (FA, "any"): {0: 2.0}, (NMF, "any"): {0: None}})
+    assert check(spec, rows)["reading any"][0] == "yes"
+
+
+def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
+    methods = [
+        {"name": "VAE", "estimator": "VAE"},
+        {"name": "VSC", "estimator": "VSC"},
+        {"name": PCA, "estimator": PCA, "reference": True},
+    ]
+    spec = make_spec(methods=methods, claims=[{**CLAIM, "method": "VAE", "reading": "default"}])
+    readings = ("default", "paper", "authors")
+    rows = make_rows(
+        {("VAE", reading): {0: value} for reading, value in zip(readings, (2.0, 1.0, 1.0), strict=True)}
+        | {("VSC", reading): {0: value} for reading, value in zip(readings, (3.0, 4.0, 1.5), strict=True)}
+        | {(PCA, "any"): {0: 0.5}}
+    )
+    lines = check(spec, rows)
+    assert lines["reading default"][:4] == ["yes", "1 of 1", "2.000", "3.000 (VSC, default)"]
+    assert lines["all readings"][:4] == ["**no**", "1 of 1", "2.000", "1.500 (VSC, authors)"]
+
+
+def test_the_papers_own_methods_are_a_company_of_their_own():
+    methods = [
+        {"name": PCA, "estimator": PCA},
+        {"name": FA, "estimator": "FactorAnalysis", "in_paper": {"mse": {"0.0": "3.0 (0.1)"}}},
+        {"name": NMF, "estimator": NMF},
+    ]
+    spec = make_spec(methods=methods, claims=[CLAIM])
+    rows = make_rows({(PCA, "any"): {0: 2.0}, (FA, "any"): {0: 3.0}, (NMF, "any"): {0: 1.0}})
+    assert {company: cells[0] for company, cells in check(spec, rows).items()} == {
+        "the paper's methods": "yes",
+        "reading any": "**no**",
+    }
+
+
+def test_higher_may_be_better():
+    spec = make_spec(claims=[{**CLAIM, "metric": "dci"}])
+    rows = make_rows({(PCA, "any"): {0: 0.9}, (FA, "any"): {0: 0.8}}, metric="dci")
+    assert check(spec, rows)["reading any"][0] == "yes"
+
+
+def test_a_claim_without_rows_says_so(spec):
+    rows = make_rows({(FA, "any"): {0: 1.0}})
+    assert verdict(spec, "paper", spec.claims[0], rows) == "**PCA is best.** Not measured yet."
