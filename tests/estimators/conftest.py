@@ -83,7 +83,8 @@ def trained():
 
     def get(likelihood="gaussian"):
         if likelihood not in models:
-            model = _make_model(likelihood, max_epochs=120, learning_rate=0.01, validation_fraction=0.0)
+            options = {"hidden_sizes": (16,), "max_epochs": 120, "learning_rate": 0.01}
+            model = _make_model(likelihood, validation_fraction=0.0, **options)
             models[likelihood] = _fit(model, _make_table(likelihood, n_samples=200))
         return models[likelihood]
 

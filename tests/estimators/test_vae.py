@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import norm
 
 from sparsevae import VAE
-from sparsevae.estimators.neural import usual_start_
 from sparsevae.exceptions import ParameterError
 
 
@@ -91,15 +89,6 @@ def test_only_the_default_begins_at_the_means(recipe, monkeypatch):
     options = {"hidden_sizes": (4,), "max_epochs": 1, "random_state": 0}
     VAE(2, likelihood="multinomial", recipe=recipe, **options).fit(counts)
     assert bool(begun) == (recipe == "default")
-
-
-def test_a_literal_start_is_pytorchs():
-    drawn = [(torch.zeros(50, 16), torch.zeros(50)), (torch.zeros(50, 16), None)]
-    usual_start_(drawn, torch.Generator().manual_seed(0))
-    reference = torch.nn.Linear(16, 50)
-    for parameter in (drawn[0][0], drawn[0][1], drawn[1][0]):
-        assert parameter.abs().max() <= 0.25
-        assert parameter.std() == pytest.approx(float(reference.weight.detach().std()), rel=0.3)
 
 
 def test_the_default_warms_up_falls_and_ends_on_all_rows():

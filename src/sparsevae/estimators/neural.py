@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from sparsevae.training import Phase, TrainingLog, train
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress, held_out_bound
 from sparsevae.training.progress import progress_bar
-from sparsevae.training.starts import initial_outputs_
+from sparsevae.training.starts import initial_outputs_, usual_start_
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["NeuralEstimator"]
@@ -96,18 +95,8 @@ class NeuralEstimator(FactorEstimator):
         """Begin at the features' means; a literal recipe begins where PyTorch's linear layers do."""
         if self.recipe == "default":
             initial_outputs_(module, data.feature_mean)
-            return
-        encoder, decoder = module.encoder, module.decoder
-        layers: list[tuple[Tensor, Tensor | None]] = [
-            *zip(encoder.hidden_weights, encoder.hidden_biases, strict=True),
-            (encoder.mean_weight, encoder.mean_bias),
-            (encoder.log_variance_weight, encoder.log_variance_bias),
-            *zip(decoder.hidden_weights, decoder.hidden_biases, strict=True),
-            (decoder.heads, decoder.intercept),
-        ]
-        if decoder.first is not None:
-            layers.append((decoder.first, None))
-        usual_start_(layers, data.generator)
+        else:
+            usual_start_(module, data.generator)
 
     def _schedule(self, data: FitData) -> tuple[list[Phase], list[Phase]]:
         """Phases on the training rows, and those that follow on all rows."""
@@ -187,29 +176,6 @@ class NeuralEstimator(FactorEstimator):
         return strongest_features(
             np.abs(values["effect"]) / scale, n, factors, self._feature_names(), **values
         )
-
-
-@torch.no_grad()
-def usual_start_(layers: Iterable[tuple[Tensor, Tensor | None]], generator: torch.Generator) -> None:
-    """Draw weights and biases from U(-1/√n, 1/√n) for n inputs, in place, as PyTorch's linear layers begin.
-
-    Parameters
-    ----------
-    layers : iterable of (weight, bias)
-        Weights of shape (n_outputs, n_inputs), biases of shape (n_outputs,) or None.
-    generator : torch.Generator
-
-    Notes
-    -----
-    It is where the released code begins. A decoder that begins at the features' means has noise for a first
-    lesson: at the paper's learning rate and without a warm-up of the KL term, all units of its last layer may
-    learn to be silent, for good. One that has yet to find the means needs its units, and keeps them.
-    """
-    for weight, bias in layers:
-        bound = weight.shape[-1] ** -0.5
-        for parameter in (weight, bias):
-            if parameter is not None:
-                parameter.copy_(bound * (2.0 * torch.rand(parameter.shape, generator=generator) - 1.0))
 
 
 def _patience(epochs: int, data: FitData) -> int:

@@ -85,3 +85,14 @@ def test_a_looser_rate_that_is_tried_in_vain_leaves_no_trace(fit):
 def test_a_rate_that_the_user_has_set_is_kept(fit, options):
     model = fit(SparseVAE(2, hidden_sizes=(), max_epochs=30, random_state=0, **options), linear_table(0.12))
     assert not model.starts_["start"].str.contains("of the rate").any()
+
+
+@pytest.mark.parametrize("recipe, usual", [("default", False), ("paper", True), ("authors", True)])
+def test_a_literal_fit_begins_as_pytorchs_layers_do(fit, make_model, make_table, recipe, usual, monkeypatch):
+    """From the features' means, at the paper's learning rate, the penalty may empty the mask at once."""
+    begun = []
+    where = "sparsevae.estimators.fitting.procedure."
+    monkeypatch.setattr(where + "usual_start_", lambda *_: begun.append("usual"))
+    monkeypatch.setattr(where + "initial_outputs_", lambda *_: begun.append("means"))
+    fit(make_model(recipe=recipe, init="random", n_init=1, max_epochs=2), make_table())
+    assert begun == ["usual" if usual else "means"]

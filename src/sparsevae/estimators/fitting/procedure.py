@@ -37,7 +37,13 @@ from sparsevae.training import Phase, TrainingLog, train
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
-from sparsevae.training.starts import dense_starts, initial_outputs_, masked_starts, sparse_start
+from sparsevae.training.starts import (
+    dense_starts,
+    initial_outputs_,
+    masked_starts,
+    sparse_start,
+    usual_start_,
+)
 
 __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
 
@@ -192,7 +198,10 @@ def _masked_module(estimator: Any, data: FitData, n_networks: int) -> FactorModu
         replicates=(n_networks,),
         **module_options(estimator, data),
     ).to(data.table.device)
-    initial_outputs_(module, data.feature_mean)
+    if estimator.recipe == "default":
+        initial_outputs_(module, data.feature_mean)
+    else:
+        usual_start_(module, data.generator)
     with torch.no_grad():
         module.mask.copy_(initial_mask(estimator, data))
     freeze_constant_(module, data)
