@@ -61,6 +61,11 @@ def test_a_failed_rival_leaves_the_question_open(spec):
     assert check(spec, rows)["reading any"][:2] == ["open; yes so far", "2 of 3"]
 
 
+def test_a_run_without_a_number_leaves_the_question_open(spec):
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: None, 2: None}, (FA, "any"): {0: 2.0, 1: 2.0, 2: 2.0}})
+    assert check(spec, rows)["reading any"][:2] == ["open; yes so far", "1 of 3"]
+
+
 def test_a_method_without_the_quantity_is_no_rival():
     methods = [{"name": name, "estimator": name} for name in (PCA, NMF)]
     methods.append({"name": FA, "estimator": "FactorAnalysis"})

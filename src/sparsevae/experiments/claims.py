@@ -8,8 +8,7 @@ import pandas as pd
 
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
-from sparsevae.experiments.results import FAILED
-from sparsevae.experiments.spec import ANY, Claim, Method, Spec
+from sparsevae.experiments.spec import ANY, Claim, Method, Run, Spec
 
 __all__ = ["verdict"]
 
@@ -101,12 +100,13 @@ def _line(
     ]
 
 
-def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence) -> tuple[pd.Series, bool]:
-    """Numbers of a method by seed and split, and whether all of its runs have ended well."""
+def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Run]) -> tuple[pd.Series, bool]:
+    """Numbers of a method by seed and split, and whether there is one for each run, or rightly for none."""
     own = rows[(rows["method"] == which[0]) & (rows["reading"] == which[1])]
     measured = own[own["metric"] == metric].set_index(["seed", "split"])["value"]
     n_expected = sum((run.method, run.reading) == which for run in expected)
-    return measured.dropna().astype(float), len(measured) == n_expected and FAILED not in set(own["metric"])
+    numbers = measured.dropna().astype(float)
+    return numbers, len(measured) == n_expected and len(numbers) in (0, n_expected)
 
 
 def _label(rival: Rival) -> str:
