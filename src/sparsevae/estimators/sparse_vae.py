@@ -46,7 +46,7 @@ class SparseVAE(Explained, FactorEstimator):
         dict from likelihood to columns.
     recipe : {"default", "paper", "authors"}
         "default" is built to find the factors from any seed. "paper" takes the paper literally: identity
-        prior covariance, given rates, random start, no ladder. "authors" repeats the arithmetic of the
+        prior covariance, given rates, random networks, no ladder. "authors" repeats the arithmetic of the
         released code.
     spike_rate, slab_rate : float, optional
         Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the

@@ -10,7 +10,8 @@ import numpy as np
 __all__ = ["Budget"]
 
 _LADDER = (900, 40, 200)  # gradient steps, and between how many epochs they must be
-# Where a batch holds all rows; with fewer, entries are still on their way to zero at the top of the ladder.
+# The least number of them, which binds where a batch holds all rows: after fewer, entries are still on their
+# way to zero at the top of the ladder.
 _LADDER_STEPS = 400
 # A small table has many starts, and last steps until nothing moves.
 _DENSE = (900, 30, 150)
