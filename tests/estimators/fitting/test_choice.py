@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sparsevae.estimators.fitting.choice import drop_lone_factors_, parsimonious, reasons
+from sparsevae.estimators.fitting.choice import drop_lone_factors_, parsimonious, pays_for_loadings, reasons
 
 
 def bounds_at(*means, spread=0.0, n_rows=100):
@@ -87,3 +87,23 @@ def test_the_candidates_compared_are_shown(fit, make_model, make_table):
     ]  # fmt: skip
     assert model.starts_["start"].iloc[-1] == "none"
     assert model.starts_["chosen"].sum() == 1
+
+
+@pytest.mark.parametrize(
+    "gain, spread, n_more, pays",
+    [
+        (0.02, 0.0, 10, True),  # 2 nats a loading
+        (0.009, 0.0, 10, False),  # less than one
+        (0.02, 0.06, 10, False),  # 20 nats, of which ten are the price, and ten not two standard errors
+        (0.02, 0.03, 10, True),
+        (-0.01, 0.0, -20, True),  # a sparser mask that costs less than it saves
+    ],
+)
+def test_a_looser_mask_must_gain_a_nat_per_loading_and_two_standard_errors(gain, spread, n_more, pays):
+    reference = np.random.default_rng(0).normal(size=100)
+    bounds = reference + gain + spread * np.tile([1.0, -1.0], 50)
+    assert pays_for_loadings(bounds, reference, n_more, 1000) == pays
+
+
+def test_a_single_held_out_row_pays_for_nothing():
+    assert not pays_for_loadings(np.array([5.0]), np.array([0.0]), 1, 1000)

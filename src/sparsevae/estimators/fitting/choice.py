@@ -19,10 +19,14 @@ __all__ = [
     "held_out_scores",
     "null_module",
     "parsimonious",
+    "pays_for_loadings",
     "reasons",
     "row_bounds",
     "score_table",
 ]
+
+_PRICE = 1.0  # nats of held-out rows for a further loading where the factors are the same: what AIC asks for
+_CLEARLY = 2.0  # standard errors
 
 
 def held_out_scores(modules: list[FactorModule], data: FitData) -> tuple[int, pd.DataFrame]:
@@ -101,6 +105,26 @@ def parsimonious(
     near[best] = True
     order = np.lexsort((-scores, n_nonzero, n_active))
     return int(next(c for c in order if near[c])), scores, errors
+
+
+def pays_for_loadings(bounds: np.ndarray, reference: np.ndarray, n_more: int, n_samples: int) -> bool:
+    """Whether a looser mask of the same factors predicts held-out rows so well that it may be less sparse.
+
+    Half the logarithm of the number of samples, which `parsimonious` asks for each non-zero, keeps a factor
+    that is none out of the model. Among masks of the same factors it would cost fit that held-out rows show.
+
+    Parameters
+    ----------
+    bounds, reference : ndarray of shape (n_rows,)
+        Held-out bound of each row with the looser mask, and with the stricter one.
+    n_more : int
+        Loadings that the looser mask has more.
+    n_samples : int
+        Rows of the whole table, for which the bounds stand.
+    """
+    gains = n_samples * (bounds - reference)
+    error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    return bool(gains.mean() - _PRICE * n_more > _CLEARLY * error)
 
 
 def null_module(module: FactorModule, data: FitData) -> FactorModule:

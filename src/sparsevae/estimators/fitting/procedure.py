@@ -14,6 +14,7 @@ from sparsevae.estimators.fitting.budget import Budget
 from sparsevae.estimators.fitting.choice import (
     drop_lone_factors_,
     null_module,
+    pays_for_loadings,
     reasons,
     row_bounds,
     score_table,
@@ -48,7 +49,7 @@ from sparsevae.training.starts import (
 __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
 
 _DENSE_SPEED = 3.0  # learning rate of dense starts that are many, relative to the ladder's
-_LOOSER = (0.3, 0.1)  # of the default rate, tried as long as held-out rows are the better for it
+_LOOSER = 0.3  # of the default rate; below it, entries without effect would stay in numbers
 _LOOSER_EPOCHS = 40  # of such a ladder; half of the first one's where that is more
 _SETTLED = 15  # epochs over which the support must not have changed
 
@@ -286,21 +287,24 @@ def _loosen(
     budget: Budget,
     progress: Progress | None,
 ) -> tuple[Candidate, pd.DataFrame]:
-    """The winner's ladder again with lower rates, as long as held-out rows are the better for it."""
+    """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
+    if winner.foot is None or data.validation is None or stop_requested():
+        return winner, starts
     short = replace(budget, ladder=min(budget.ladder, max(_LOOSER_EPOCHS, budget.ladder // 2)))
-    for share in _LOOSER:
-        if winner.foot is None or stop_requested():
-            break
-        before = data.generator.get_state()
-        looser = replace(winner.foot, share=share)
-        _climb(estimator, data, [looser], short, progress)
-        if not torch.equal(looser.module.support(), winner.module.support()):
-            everyone.append(looser)
-            winner, starts = _choose(everyone, data)
-        if winner is not looser:
-            data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
-            break
-    return winner, starts
+    before = data.generator.get_state()
+    looser = replace(winner.foot, share=_LOOSER)
+    _climb(estimator, data, [looser], short, progress)
+    taken = winner
+    more = int(looser.module.support().sum()) - int(winner.module.support().sum())
+    if not torch.equal(looser.module.support(), winner.module.support()):
+        everyone = [*everyone, looser]
+        _, starts = _choose(everyone, data)
+        if pays_for_loadings(_bounds(looser, data), _bounds(winner, data), more, data.everything.n_rows):
+            taken = looser
+        starts["chosen"] = [candidate is taken for candidate in everyone]
+    if taken is winner:
+        data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
+    return taken, starts
 
 
 def _train_on_all_rows(
@@ -318,13 +322,17 @@ def _train_on_all_rows(
 
 def _choose(candidates: list[Candidate], data: FitData) -> tuple[Candidate, pd.DataFrame]:
     """The candidate to go on with, and the table behind the choice."""
-    for candidate in candidates:
-        if candidate.bounds is None:
-            candidate.bounds = row_bounds(candidate.module, data)
-    bounds = np.stack([candidate.bounds for candidate in candidates if candidate.bounds is not None])
+    bounds = np.stack([_bounds(candidate, data) for candidate in candidates])
     chosen, table = score_table([candidate.module for candidate in candidates], bounds, data)
     table.insert(0, "start", [candidate.label for candidate in candidates])
     return candidates[chosen], table
+
+
+def _bounds(candidate: Candidate, data: FitData) -> np.ndarray:
+    """Bounds of held-out rows, computed once."""
+    if candidate.bounds is None:
+        candidate.bounds = row_bounds(candidate.module, data)
+    return candidate.bounds
 
 
 def _settled(history: pd.DataFrame) -> bool:

@@ -24,7 +24,7 @@ class Ingredients:
     ladder : bool
         From a lasso to the spike and slab; without it the last rates hold from the first step.
     looser : bool
-        Lower rates than the default's, where held-out rows are the better for one.
+        A lower rate than the default's, where held-out rows pay for the loadings that it leaves.
     polish : bool
         The last steps on all rows, batches first and then all rows at once.
     """
