@@ -157,9 +157,24 @@ def test_an_empty_mask_has_no_topics_and_no_coherence(counts):
     model = SparseVAE(2, likelihood="multinomial", recipe="paper", spike_rate=1e9, slab_rate=1e8, **QUICK)
     fit = Fit(model.fit(counts[0].X), *counts)
     assert MEASURES["n_factors"].compute(fit) == 0
-    assert MEASURES["topics"].compute(fit) == []
-    for name in ("coherence", "diversity", "sparsity"):
+    assert MEASURES["topics"].compute(fit) == MEASURES["ends"].compute(fit) == []
+    for name in ("coherence", "coherence_ends", "diversity", "sparsity"):
         assert MEASURES[name].compute(fit) is None
+
+
+def test_the_ends_of_a_factor_are_what_rises_and_what_falls_with_it(counts):
+    settings = {"likelihood": "multinomial", "recipe": "paper", "spike_rate": 1.0, "slab_rate": 1.0, **QUICK}
+    model = SparseVAE(2, **settings).fit(counts[0].X)
+    fit = Fit(model, *counts)
+    ends = MEASURES["ends"].compute(fit)
+    assert len(ends) == 2 * len(model.active_factors_) > 0
+    for k, (rising, falling) in enumerate(zip(ends[::2], ends[1::2], strict=True)):
+        effects = model.effects_[:, model.active_factors_[k]]
+        assert {*rising} == {f"f{j}" for j in np.flatnonzero(effects > 0)}
+        assert {*falling} == {f"f{j}" for j in np.flatnonzero(effects < 0)}
+        shares = model.variance_shares_[:, model.active_factors_[k]]
+        assert rising == sorted(rising, key=lambda name: -shares[int(name[1:])])
+    assert -1 <= MEASURES["coherence_ends"].compute(fit) <= 1
 
 
 def test_masks_and_codes_are_lists_for_the_figure(gaussian):

@@ -138,7 +138,14 @@ def test_one_data_set_gets_one_table_with_a_column_per_metric(results):
     assert head in page(spec, results)
 
 
-def test_topics_are_shown_beside_those_of_the_paper(results):
+@pytest.mark.parametrize(
+    "ends, line",
+    [
+        (None, "| 1 | a; b\\|c; d; e; f |"),
+        ([["a"], ["d", "e"], [], []], "| 1 | a; b\\|c; d; e; f | a | d; e |"),
+    ],
+)
+def test_topics_are_shown_beside_those_of_the_paper(results, ends, line):
     methods = [{"name": "NMF", "estimator": "NMF"}]
     data_sets = [{"name": "Words", "source": "peerread"}]
     spec = make_spec(
@@ -146,7 +153,7 @@ def test_topics_are_shown_beside_those_of_the_paper(results):
         data_sets=data_sets,
         claims=[],
         figure="",
-        metrics=["topics", "mse"],
+        metrics=["topics", "ends", "mse"],
         examples={"Words": ["agent; policy"]},
         figure_metrics=[],
     )
@@ -154,11 +161,12 @@ def test_topics_are_shown_beside_those_of_the_paper(results):
     row = dict(zip(("method", "reading", "data_set", "seed", "split"), run.key, strict=True))
     common = {**row, "settings": run.settings, "seconds": 1.0}
     topics = [["a", "b|c", "d", "e", "f", "g"], []]
-    results.add([{**common, "metric": "topics", "value": topics}, {**common, "metric": "mse", "value": 1.0}])
+    values = {"topics": topics, "ends": ends, "mse": 1.0}
+    results.add([{**common, "metric": name, "value": value} for name, value in values.items()])
     text = page(spec, results)
     assert "- agent; policy" in text
     assert "### Words: NMF" in text
-    assert "| 1 | a; b\\|c; d; e; f |" in text
+    assert line in text
     assert "| 2 |" not in text
 
 

@@ -200,17 +200,25 @@ def _sparsity(fit: Fit) -> float | None:
 
 
 def _weights(fit: Fit) -> np.ndarray:
+    """Factors as topics, a row each: the size of the mask's entries."""
     return np.abs(fit.estimator.loadings().to_numpy()).T
 
 
-def _topics(fit: Fit) -> list[list[str]]:
+def _ends(fit: Fit) -> np.ndarray:
+    """Both ends of each factor as topics, two rows each: shares of variance of what rises with it and falls."""
+    active = fit.estimator.active_factors_
+    shares, effects = fit.estimator.variance_shares_[:, active].T, fit.estimator.effects_[:, active].T
+    return np.stack([shares * (effects > 0), shares * (effects < 0)], 1).reshape(-1, shares.shape[-1])
+
+
+def _names(fit: Fit, topics: np.ndarray) -> list[list[str]]:
     names = fit.train.feature_names
-    return [[str(names[j]) for j in chosen] for chosen in top_words(_weights(fit), _TOP)]
+    return [[str(names[j]) for j in chosen] for chosen in top_words(topics, _TOP)] if len(topics) else []
 
 
-def _coherence(fit: Fit) -> float | None:
+def _coherence(fit: Fit, topics: np.ndarray) -> float | None:
     try:
-        return npmi_coherence(_weights(fit), fit.test.X, n_words=_TOP)
+        return npmi_coherence(topics, fit.test.X, n_words=_TOP)
     except ValueError:  # no topic of two words
         return None
 
@@ -271,9 +279,13 @@ MEASURES: dict[str, Measure] = {
     "accuracy": Measure("accuracy", "higher", _accuracy),
     "n_factors": Measure("factors in use", "", lambda fit: len(fit.estimator.active_factors_), 1),
     "sparsity": Measure("share of zero loadings", "", _sparsity, 2),
-    "coherence": Measure("NPMI coherence", "higher", _coherence),
+    "coherence": Measure("NPMI coherence", "higher", lambda fit: _coherence(fit, _weights(fit))),
+    "coherence_ends": Measure(
+        "NPMI coherence of both ends", "higher", lambda fit: _coherence(fit, _ends(fit))
+    ),
     "diversity": Measure("diversity", "higher", _diversity),
-    "topics": Measure("topics", "", _topics),
+    "topics": Measure("topics", "", lambda fit: _names(fit, _weights(fit))),
+    "ends": Measure("ends", "", lambda fit: _names(fit, _ends(fit))),
     "mask": Measure("mask", "", _mask),
     "codes": Measure("codes", "", lambda fit: np.round(fit.codes, 3).tolist()),
 }

@@ -18,7 +18,7 @@ from sparsevae.experiments.spec import ANY, Spec
 
 __all__ = ["current_rows", "records", "render", "summarise"]
 
-_LISTS = ("topics", "mask", "codes")  # values that are no numbers
+_LISTS = ("topics", "ends", "mask", "codes")  # values that are no numbers
 _SHOWN = 5  # features of a topic in a table
 
 
@@ -173,18 +173,31 @@ def _rivals(spec: Spec, summary: pd.DataFrame, reading: str, metric: str, data_s
 
 
 def _topics(spec: Spec, rows: pd.DataFrame) -> Iterator[str]:
-    found = rows[(rows["metric"] == "topics") & (rows["seed"] == "0") & (rows["split"] == "0")]
+    shown = rows[rows["metric"].isin(["topics", "ends"]) & (rows["seed"] == "0") & (rows["split"] == "0")]
     for data_set in spec.data_sets:
         if data_set.name in spec.examples:
             listed = "\n".join(f"- {topic}" for topic in spec.examples[data_set.name])
             yield f"## {data_set.name}\n\nThe topics that the paper shows:\n\n{listed}"
-        for row in records(found[found["data_set"] == data_set.name]):
-            label = row["method"] + ("" if row["reading"] == ANY else f", reading {row['reading']}")
-            cells = [
-                [str(k), "; ".join(topic[:_SHOWN])] for k, topic in enumerate(row["value"], start=1) if topic
-            ]
-            table = markdown_table(["factor", "strongest features"], cells) if cells else "No factor in use."
-            yield f"### {data_set.name}: {label}\n\n{table}"
+        of_data = shown[shown["data_set"] == data_set.name]
+        for (method, reading), found in of_data.groupby(["method", "reading"], sort=False):
+            label = method + ("" if reading == ANY else f", reading {reading}")
+            lists = dict(zip(found["metric"], found["value"], strict=True))
+            yield f"### {data_set.name}: {label}\n\n{_topic_table(lists['topics'], lists.get('ends'))}"
+
+
+def _topic_table(topics: list[list[str]], ends: list[list[str]] | None) -> str:
+    """A row per factor: its strongest features, and where the effects have signs, what rises and what falls."""
+    columns = ["factor", "strongest features"]
+    shown = [[topic] for topic in topics]
+    if ends is not None:
+        columns += ["rise with it", "fall with it"]
+        shown = [[topic, *ends[2 * k : 2 * k + 2]] for k, topic in enumerate(topics)]
+    cells = [
+        [str(k), *("; ".join(features[:_SHOWN]) for features in lists)]
+        for k, lists in enumerate(shown, start=1)
+        if any(lists)
+    ]
+    return markdown_table(columns, cells) if cells else "No factor in use."
 
 
 def _failures(rows: pd.DataFrame) -> list[str]:
