@@ -205,7 +205,7 @@ def _weights(fit: Fit) -> np.ndarray:
 
 
 def _ends(fit: Fit) -> np.ndarray:
-    """Both ends of each factor as topics, two rows each: shares of variance of what rises with it and falls."""
+    """Both ends of each factor as topics: shares of variance of what rises with it, then of what falls."""
     active = fit.estimator.active_factors_
     shares, effects = fit.estimator.variance_shares_[:, active].T, fit.estimator.effects_[:, active].T
     return np.stack([shares * (effects > 0), shares * (effects < 0)], 1).reshape(-1, shares.shape[-1])

@@ -186,7 +186,7 @@ def _topics(spec: Spec, rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _topic_table(topics: list[list[str]], ends: list[list[str]] | None) -> str:
-    """A row per factor: its strongest features, and where the effects have signs, what rises and what falls."""
+    """A row per factor: its strongest features, and where effects have signs, what rises and what falls."""
     columns = ["factor", "strongest features"]
     shown = [[topic] for topic in topics]
     if ends is not None:
