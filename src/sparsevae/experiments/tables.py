@@ -180,7 +180,7 @@ def _topics(spec: Spec, rows: pd.DataFrame) -> Iterator[str]:
             yield f"## {data_set.name}\n\nThe topics that the paper shows:\n\n{listed}"
         of_data = shown[shown["data_set"] == data_set.name]
         for (method, reading), found in of_data.groupby(["method", "reading"], sort=False):
-            label = method + ("" if reading == ANY else f", reading {reading}")
+            label = f"{method}" + ("" if reading == ANY else f", reading {reading}")
             lists = dict(zip(found["metric"], found["value"], strict=True))
             yield f"### {data_set.name}: {label}\n\n{_topic_table(lists['topics'], lists.get('ends'))}"
 
