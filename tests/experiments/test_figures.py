@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from sparsevae.experiments.figures import draw
+from sparsevae.datasets import make_sparse_factors
+from sparsevae.experiments.figures import _in_order, draw
 from sparsevae.experiments.results import FAILED, Results
 from sparsevae.experiments.runner import run_spec
 from sparsevae.experiments.tables import current_rows
@@ -69,3 +70,10 @@ def test_the_example_shows_features_against_factors_and_masks(tmp_path):
     run_spec(spec, "paper", results)
     (path,) = draw(spec, "paper", current_rows(spec, "paper", results), tmp_path)
     assert imread(path).std() > 0
+
+
+def test_masks_are_shown_in_the_order_of_the_true_factors():
+    data = make_sparse_factors(200, correlation=0.0, random_state=0)
+    codes = np.column_stack([np.zeros(200), -data.factors[:, 1], np.ones(200), data.factors[:, 0]])
+    mask = np.arange(28.0).reshape(7, 4)
+    np.testing.assert_array_equal(_in_order(mask, codes, data), mask[:, [3, 1, 0, 2]])

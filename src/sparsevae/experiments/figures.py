@@ -11,7 +11,7 @@ import pandas as pd
 
 from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.experiments.measures import MEASURES
-from sparsevae.experiments.results import KEY
+from sparsevae.experiments.results import run_of
 from sparsevae.experiments.spec import ANY, Spec
 from sparsevae.experiments.tables import records, summarise
 from sparsevae.metrics import match_codes
@@ -93,21 +93,23 @@ def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     panels = records(rows[rows["metric"] == "codes"])
     figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))
     grid = figure.add_gridspec(len(panels) + 1, 7)
-    for number, row in enumerate(panels):
-        parameters = data[tuple(row[name] for name in KEY)]
-        known = make_sparse_factors(random_state=int(row["seed"]), **parameters)
-        label = f"{row['method']}\n{row['reading']}"
-        axes = [figure.add_subplot(grid[number, j]) for j in range(7)]
-        _against_factors(axes, known, np.array(row["value"]), label)
     shown = [("true", np.asarray(make_sparse_factors(2, random_state=0).mask))]
-    for row in records(rows[rows["metric"] == "mask"]):
-        if row["value"] is not None:
-            shown.append((f"{row['method']}, {row['reading']}", np.array(row["value"])))
+    masks = {run_of(row): row["value"] for row in records(rows[rows["metric"] == "mask"])}
+    for number, row in enumerate(panels):
+        parameters = data[run_of(row)]
+        known = make_sparse_factors(random_state=int(row["seed"]), **parameters)
+        axes = [figure.add_subplot(grid[number, j]) for j in range(7)]
+        codes = np.array(row["value"])
+        _against_factors(axes, known, codes, f"{row['method']}\n{row['reading']}")
+        if masks.get(run_of(row)) is not None:
+            mask = _in_order(np.array(masks[run_of(row)]), codes, known)
+            shown.append((f"{row['method']}, {row['reading']}", mask))
     for position, (title, mask) in enumerate(shown[:7]):
         axis = figure.add_subplot(grid[len(panels), position])
         size = np.abs(mask).max() or 1.0
         axis.imshow(np.abs(mask) / size, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         axis.set(title=f"mask, {title}", xlabel="factor", xticks=[], yticks=range(7))
+        axis.set_yticklabels([f"$x_{j + 1}$" for j in range(7)], fontsize="small")
         axis.title.set_fontsize("small")
     return figure
 
@@ -134,6 +136,14 @@ def _against_factors(axes: list[Axes], data: Dataset, codes: np.ndarray, label: 
         slope = shape @ data.X[:, j] / max(shape @ shape, 1e-12)
         text = f"{slope:.2f} for {term.coefficient:g}"
         axis.text(0.03, 0.9, text, transform=axis.transAxes, fontsize="x-small")
+
+
+def _in_order(mask: np.ndarray, codes: np.ndarray, data: Dataset) -> np.ndarray:
+    """A mask whose first columns are those of the factors that stand for the true ones, in their order."""
+    assert data.factors is not None
+    matched = sorted(match_codes(codes, data.factors), key=lambda pair: pair[1])
+    first = [int(code) for code, _ in matched]
+    return mask[:, [*first, *(k for k in range(mask.shape[1]) if k not in first)]]
 
 
 def _matched(codes: np.ndarray, data: Dataset) -> np.ndarray:

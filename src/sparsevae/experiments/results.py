@@ -22,7 +22,7 @@ import pandas as pd
 
 from sparsevae.exceptions import DataError
 
-__all__ = ["COLUMNS", "FAILED", "KEY", "Results", "read_value"]
+__all__ = ["COLUMNS", "FAILED", "KEY", "Results", "read_value", "run_of"]
 
 KEY = ("method", "reading", "data_set", "seed", "split")
 COLUMNS = (
@@ -76,7 +76,7 @@ class Results:
         found: dict[Key, tuple[str, set[str]]] = {}
         for row in self.rows():
             if row["metric"] != FAILED:
-                found.setdefault(_key(row), (row["settings"], set()))[1].add(row["metric"])
+                found.setdefault(run_of(row), (row["settings"], set()))[1].add(row["metric"])
         return found
 
     def add(self, rows: Sequence[Row], *, replace: bool = False) -> bool:
@@ -95,15 +95,15 @@ class Results:
             False if the rows that were there have stayed.
         """
         new = [{name: _text(row.get(name, "")) for name in COLUMNS} for row in rows]
-        (key,) = {_key(row) for row in new}
+        (key,) = {run_of(row) for row in new}
         replace = replace and new[0]["metric"] != FAILED
         with self._locked():
             there = self.rows()
-            same = [row for row in there if _key(row) == key]
+            same = [row for row in there if run_of(row) == key]
             good = {row["metric"] for row in same if row["settings"] == new[0]["settings"]} - {FAILED}
             if good.issuperset({row["metric"] for row in new} - {FAILED}) and good and not replace:
                 return False
-            self._write([row for row in there if _key(row) != key] + new)
+            self._write([row for row in there if run_of(row) != key] + new)
         return True
 
     def about(self) -> dict[str, str]:
@@ -179,7 +179,8 @@ def read_value(text: str) -> Any:
     return json.loads(text) if text else None
 
 
-def _key(row: Mapping[str, str]) -> Key:
+def run_of(row: Mapping[str, Any]) -> Key:
+    """The run that a row is of: its method, reading, data set, seed and split."""
     return tuple(row[name] for name in KEY)
 
 
