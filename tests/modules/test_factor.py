@@ -119,13 +119,7 @@ def test_a_plain_vae_has_no_mask_penalty_and_one_pass_for_all_features(make_modu
 def test_the_objective_is_the_sum_of_its_terms(make_module, make_rows, make_noise):
     loss = make_module().loss(make_rows(), make_noise(), 50)
     assert_close(loss.objective, sum(value for _, value in loss.items()))
-    assert [name for name, _ in loss.items()] == [
-        "reconstruction",
-        "kl",
-        "mask_penalty",
-        "noise_penalty",
-        "weight_penalty",
-    ]
+    assert [name for name, _ in loss.items()] == ["reconstruction", "kl", "weight_penalty"]
 
 
 def test_inactive_factors_have_the_prior_as_posterior_and_no_effect(make_module, make_rows, make_noise):

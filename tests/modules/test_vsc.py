@@ -74,7 +74,7 @@ def test_the_objective_is_that_of_its_formula(make_vsc, make_rows):
     loss = module.loss(x, noise, 100)
     assert_close(loss.kl, divergence.mean())
     assert_close(loss.reconstruction, -log_prob.mean())
-    assert loss.mask_penalty == loss.weight_penalty == 0
+    assert module.penalties(100)["mask_penalty"] == loss.weight_penalty == 0
 
 
 def test_gates_are_open_in_their_share_of_draws_and_shut_exactly(make_vsc):

@@ -15,7 +15,9 @@ __all__ = ["Loss", "is_replicated"]
 
 @dataclass(frozen=True)
 class Loss:
-    """Terms of the objective to be minimised, per sample.
+    """Terms of the objective that gradients lower, per sample.
+
+    The priors of mask and noise act through proximal steps and closed forms: see `FactorModule.penalties`.
 
     Attributes
     ----------
@@ -23,21 +25,19 @@ class Loss:
         Minus the expected log likelihood.
     kl : Tensor
         Divergence of the posterior of the factors from their prior.
-    mask_penalty, noise_penalty, weight_penalty : Tensor
-        Minus the log prior of the mask (with its inclusion rates), of the noise variances, and of the network
-        weights, divided by the number of samples: a prior enters once per data set.
+    weight_penalty : Tensor
+        Minus the log prior of the network's weights, divided by the number of samples: a prior enters once
+        per data set.
     """
 
     reconstruction: Tensor
     kl: Tensor
-    mask_penalty: Tensor
-    noise_penalty: Tensor
     weight_penalty: Tensor
 
     @property
     def objective(self) -> Tensor:
         """Sum of all terms."""
-        return self.reconstruction + self.kl + self.mask_penalty + self.noise_penalty + self.weight_penalty
+        return self.reconstruction + self.kl + self.weight_penalty
 
     def items(self) -> list[tuple[str, Tensor]]:
         """Names and values in the order of the fields."""

@@ -312,12 +312,16 @@ class FactorModule(nn.Module):
         return Loss(
             reconstruction=-self.log_likelihood(x, output, features).mean(-1),
             kl=self.config["beta"] * self.kl(mean, log_variance).mean(-1),
-            **self.penalties(n_samples),
+            weight_penalty=self.weight_penalty(n_samples),
         )
+
+    def weight_penalty(self, n_samples: int) -> Tensor:
+        """Minus the log prior of the network's weights over n_samples: they have none here."""
+        return self.noise_variance.new_zeros(self.replicates)
 
     @torch.no_grad()
     def penalties(self, n_samples: int) -> dict[str, Tensor]:
-        """Minus the log priors over n_samples; the mask's acts through `proximal_weight`, not a gradient."""
+        """Minus the log priors of mask and noise over n_samples, which act through no gradient."""
         zero = self.noise_variance.new_zeros(self.replicates)
         noise = zero
         if self.real.any():
@@ -327,7 +331,7 @@ class FactorModule(nn.Module):
             rates = {"spike_rate": self.spike_rate, "slab_rate": self.slab_rate}
             mask = -log_prior(self.mask, self.inclusion_rate, **rates)
             mask = mask - log_inclusion_prior(self.inclusion_rate, *self.config["inclusion_prior"])
-        return {"mask_penalty": mask / n_samples, "noise_penalty": noise / n_samples, "weight_penalty": zero}
+        return {"mask_penalty": mask / n_samples, "noise_penalty": noise / n_samples}
 
     # -- closed-form updates --------------------------------------------------------------------------------
 

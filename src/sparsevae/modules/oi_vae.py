@@ -116,23 +116,26 @@ class OIVAEModule(FactorModule):
         """Which factors any group uses, as 0 and 1: shape (..., n_factors)."""
         return (self.group_loadings() != 0).any(-2).to(self.mask.dtype)
 
-    def penalties(self, n_samples: int) -> dict[str, Tensor]:
-        r"""Minus the log priors, those of W and θ without their constants.
+    def weight_penalty(self, n_samples: int) -> Tensor:
+        r"""Minus the log prior of the generators' weights without its constant, :math:`\|\theta\|^2 / 2\tau^2`.
 
-        .. math:: \lambda\sum_{gk}\|W^{(g)}_{\cdot k}\|, \qquad \|\theta\|^2 / 2\tau^2
-
-        W's penalty acts through `proximal_weight`, that of the generators' weights through its gradient. The
-        intercepts, where the features lie, are not penalised.
+        The intercepts, where the features lie, are not penalised.
         """
-        terms = super().penalties(n_samples)
-        lasso = self.config["penalty"] * self.group_loadings().sum((-2, -1))
         weights = [w.flatten(len(self.replicates)) for w in self.decoder.parameters()]
         intercept = self.decoder.intercept
         squares = sum(torch.linalg.vecdot(w, w) for w in weights) - torch.linalg.vecdot(intercept, intercept)
         ridge = squares / (2.0 * self.config["weight_deviation"] ** 2)
-        terms["mask_penalty"] = lasso / (self.config["samples_per_penalty"] or n_samples)
-        terms["weight_penalty"] = ridge / (self.config["samples_per_weight_prior"] or n_samples)
-        return terms
+        return ridge / (self.config["samples_per_weight_prior"] or n_samples)
+
+    @torch.no_grad()
+    def penalties(self, n_samples: int) -> dict[str, Tensor]:
+        r"""Minus the log priors of W, :math:`\lambda\sum_{gk}\|W^{(g)}_{\cdot k}\|`, and of the noise.
+
+        W's penalty acts through `proximal_weight`.
+        """
+        lasso = self.config["penalty"] * self.group_loadings().sum((-2, -1))
+        mask = lasso / (self.config["samples_per_penalty"] or n_samples)
+        return {**super().penalties(n_samples), "mask_penalty": mask}
 
     # -- updates -----------------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class VSCModule(FactorModule):
         return Loss(
             reconstruction=-self.log_likelihood(x, output, features).mean(-1),
             kl=self.config["beta"] * kl.mean(-1),
-            **self.penalties(n_samples),
+            weight_penalty=self.weight_penalty(n_samples),
         )
 
     def bound(self, x: Tensor, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:

@@ -234,11 +234,12 @@ def _epoch(
         n_seen += x.shape[-2]
         if n_seen < n_rows and stop_requested():
             # Some of the rows are not enough for the closed forms, nor for a step with the gradient of all.
-            return {name: value * (n_rows / n_seen) for name, value in sums.items()}
+            seen = {name: value * (n_rows / n_seen) for name, value in sums.items()}
+            return seen | module.penalties(n_rows)
     if phase.full_batch:
         optimizer.step(learning_rate, hold_mask=phase.hold_mask)
     module.closed_form_update(n_rows)
-    return sums
+    return sums | module.penalties(n_rows)
 
 
 def _accumulate(sums: dict[str, Tensor], loss: Loss, share: float) -> None:
