@@ -117,7 +117,7 @@ class OIVAEModule(FactorModule):
         return (self.group_loadings() != 0).any(-2).to(self.mask.dtype)
 
     def weight_penalty(self, n_samples: int) -> Tensor:
-        r"""Minus the log prior of the generators' weights without its constant, :math:`\|\theta\|^2 / 2\tau^2`.
+        r"""Minus the log prior of the generators' weights, :math:`\|\theta\|^2 / 2\tau^2` and a constant.
 
         The intercepts, where the features lie, are not penalised.
         """
