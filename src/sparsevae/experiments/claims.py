@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -10,13 +11,35 @@ from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.spec import ANY, Claim, Method, Run, Spec
 
-__all__ = ["verdict"]
+__all__ = ["Comparison", "companies_of", "comparisons", "verdict"]
 
 Rival = tuple[str, str]  # method, reading
 
 
-def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
-    """The claim, and a line for each data set and each company in which it is checked.
+class Comparison(NamedTuple):
+    """A claim on one data set against one group of others, by the one of them that comes closest."""
+
+    data_set: str
+    company: str
+    """Who the others are: the paper's methods, those of the same reading, all."""
+    holds: bool
+    complete: bool
+    """Whether every run is there; until then the question is open."""
+    n_expected: int
+    ours: pd.Series
+    """Numbers of the runs that both have."""
+    theirs: pd.Series
+    rival: Rival
+
+    @property
+    def answer(self) -> str:
+        """In a word or three."""
+        answer = "yes" if self.holds else "**no**"
+        return answer if self.complete else f"open; {answer} so far"
+
+
+def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> list[Comparison]:
+    """A claim on each data set and in each company in which it can be checked.
 
     Methods are compared on the same data, seed and split only. As long as a run is missing or has failed, the
     question is open; a method that does not have the quantity at all is no rival.
@@ -29,16 +52,40 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
     rows : DataFrame
         From `current_rows`.
     """
-    lines = [
-        [data_set.name, company, *line]
-        for data_set in spec.data_sets
-        for company, rivals in _companies(spec, claim)
-        if (line := _line(spec, scale, claim, rivals, rows[rows["data_set"] == data_set.name], data_set.name))
-    ]
-    if not lines:
+    found = []
+    for data_set in spec.data_sets:
+        of_data = rows[rows["data_set"] == data_set.name]
+        expected = [run for run in spec.runs(scale) if run.data_set == data_set.name]
+        for company, rivals in _companies(spec, claim):
+            comparison = _compare(claim, data_set.name, company, rivals, of_data, expected)
+            if comparison is not None:
+                found.append(comparison)
+    return found
+
+
+def companies_of(claim: Claim) -> tuple[str, str, str]:
+    """Names of the ever larger groups in which a claim is checked."""
+    return "the paper's methods", f"reading {claim.reading}", "all readings"
+
+
+def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
+    """The claim in Markdown, with a line for each of its `comparisons`, whose parameters these are."""
+    found = comparisons(spec, scale, claim, rows)
+    if not found:
         return f"**{claim.text}** Not measured yet."
-    measure, label = MEASURES[claim.metric].title, f"{claim.method}, {claim.reading}"
-    head = ["data", "among", "holds", "runs", f"{measure}: {label}", "best other", "difference per run"]
+    measure, label = MEASURES[claim.metric], f"{claim.method}, {claim.reading}"
+    head = ["data", "among", "holds", "runs", f"{measure.title}: {label}", "best other", "difference per run"]
+    lines = [
+        [
+            *(comparison.data_set, comparison.company, comparison.answer),
+            f"{len(comparison.ours)} of {comparison.n_expected}",
+            number(comparison.ours.mean(), digits=measure.digits),
+            f"{number(comparison.theirs.mean(), digits=measure.digits)} ({_label(comparison.rival)})",
+            number(difference.mean(), deviation(difference), digits=measure.digits + 1),
+        ]
+        for comparison in found
+        for difference in [comparison.ours - comparison.theirs]
+    ]
     return f"**{claim.text}**\n\n{markdown_table(head, lines)}"
 
 
@@ -57,24 +104,28 @@ def _companies(spec: Spec, claim: Claim) -> Iterator[tuple[str, list[Rival]]]:
     alike = (claim.reading, ANY)
     every = [reading for method in spec.methods for reading in method.readings]
     before: list[Rival] = []
-    for name, group in (
-        ("the paper's methods", rivals(alike, [method for method in spec.methods if method.in_paper])),
-        (f"reading {claim.reading}", rivals(alike, spec.methods)),
-        ("all readings", rivals(every, spec.methods)),
-    ):
+    groups = (
+        rivals(alike, [method for method in spec.methods if method.in_paper]),
+        rivals(alike, spec.methods),
+        rivals(every, spec.methods),
+    )
+    for name, group in zip(companies_of(claim), groups, strict=True):
         if group != before:
             yield name, group
         before = group
 
 
-def _line(
-    spec: Spec, scale: str, claim: Claim, rivals: Sequence[Rival], rows: pd.DataFrame, data_set: str
-) -> list[str]:
-    """Whether it holds, on how many runs, the number, the best other, the difference; empty without rows."""
-    measure = MEASURES[claim.metric]
-    expected = [run for run in spec.runs(scale) if run.data_set == data_set]
+def _compare(
+    claim: Claim,
+    data_set: str,
+    company: str,
+    rivals: Sequence[Rival],
+    rows: pd.DataFrame,
+    expected: Sequence[Run],
+) -> Comparison | None:
+    """The rival that comes closest, or is furthest ahead; None without runs that two methods have."""
     own, complete = _values(rows, claim.metric, (claim.method, claim.reading), expected)
-    sign = 1.0 if measure.better == "lower" else -1.0  # a positive gap: the other is better by that
+    sign = 1.0 if MEASURES[claim.metric].better == "lower" else -1.0  # a positive gap: the other is better
     closest: tuple[float, Rival, pd.Series, pd.Series] | None = None
     for rival in rivals:
         theirs, all_there = _values(rows, claim.metric, rival, expected)
@@ -87,17 +138,10 @@ def _line(
             if closest is None or gap > closest[0]:
                 closest = (gap, rival, own[both], theirs[both])
     if closest is None:
-        return []
+        return None
     gap, rival, ours, theirs = closest
-    answer = "yes" if gap < 0 else "**no**"
-    difference = ours - theirs
-    return [
-        answer if complete else f"open; {answer} so far",
-        f"{len(ours)} of {len({(run.seed, run.split) for run in expected})}",
-        number(ours.mean(), digits=measure.digits),
-        f"{number(theirs.mean(), digits=measure.digits)} ({_label(rival)})",
-        number(difference.mean(), deviation(difference), digits=measure.digits + 1),
-    ]
+    n_expected = len({(run.seed, run.split) for run in expected})
+    return Comparison(data_set, company, gap < 0, complete, n_expected, ours, theirs, rival)
 
 
 def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Run]) -> tuple[pd.Series, bool]:

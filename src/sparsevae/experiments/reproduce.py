@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from sparsevae.experiments.figures import draw
+from sparsevae.experiments.overview import overview
 from sparsevae.experiments.results import Results
 from sparsevae.experiments.runner import Outcome, Progress, run_spec
 from sparsevae.experiments.spec import Spec, load_spec
@@ -57,7 +58,8 @@ def reproduce(
     name : str
         One of `load_specs`.
     out : path
-        Results go to ``out/name/scale``: ``rows.csv``, ``table.md``, figures.
+        Results go to ``out/name/scale``: ``rows.csv``, ``table.md``, figures. ``out/claims-scale.md`` says
+        which claims hold, of all results that are there.
     scale : {"smoke", "quick", "paper"}
         A minute to see that it works; some minutes; the size of the paper.
     data : path, optional
@@ -102,6 +104,9 @@ def reproduce(
     if len(rows):
         page = render(spec, scale, rows, results.about(), draw(spec, scale, rows, folder))
         _write(folder / "table.md", page)
+        claims = overview(Path(out), scale)
+        if claims:
+            _write(Path(out) / f"claims-{scale}.md", claims)
     return Reproduction(spec, folder, page, summarise(rows), outcome)
 
 
