@@ -23,6 +23,7 @@ result.
 
 """
 
+
 def overview(out: Path, scale: str) -> str:
     """A page in Markdown with a line for each claim about the results in a folder; empty without any.
 
