@@ -78,7 +78,7 @@ class Gaussian(_Factorised):
 
     def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
         information = 1.0 / _per_feature(dispersion, self).squeeze(-2)
-        return information.expand(torch.broadcast_shapes(feature_mean.shape, information.shape))
+        return torch.broadcast_tensors(information, feature_mean)[0]
 
 
 class Multinomial(Likelihood):

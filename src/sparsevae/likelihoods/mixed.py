@@ -96,7 +96,7 @@ class Mixed(Likelihood):
 
     def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
         if dispersion is not None:  # of each replicate, where the means are of all
-            feature_mean = feature_mean.expand(torch.broadcast_shapes(feature_mean.shape, dispersion.shape))
+            feature_mean = torch.broadcast_tensors(feature_mean, dispersion)[0]
         return self._join(
             part.information(feature_mean[..., c], dispersion=_take(dispersion, c))
             for part, c in self._views()
