@@ -128,6 +128,16 @@ def test_runs_go_through_one_split_before_the_next():
     assert splits == sorted(splits)
 
 
+def test_a_costly_reading_may_have_fewer_splits():
+    methods = [{"name": "Sparse VAE", "estimator": "SparseVAE", "splits": {"paper": 1}}]
+    spec = parse_spec("a", content(methods=methods, n_splits=3))
+    splits = {(run.reading, run.split) for run in spec.runs("paper")}
+    assert splits == {("paper", 0), *((reading, k) for reading in ("default", "authors") for k in range(3))}
+    nowhere = [{"name": "PCA", "estimator": "PCA", "splits": {"paper": 1}}]
+    with pytest.raises(ParameterError, match="splits of the reading 'paper' of 'PCA'"):
+        parse_spec("a", content(methods=nowhere))
+
+
 def test_a_reading_may_change_the_data():
     spec = parse_spec("a", content())
     runs = {run.reading: run for run in spec.runs("paper")}

@@ -100,6 +100,8 @@ class Method:
     """By metric and data set, mean and standard deviation as they are printed: "254.5 (3.0)"."""
     reference: bool = False
     """Whether it is there to compare with, and no rival: claims are not checked against it."""
+    splits: Mapping[str, int] = field(default_factory=dict)
+    """By reading, how many of the splits are run where one run says enough for its cost."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Spec:
             if data_set.name in wanted
             for method in self.methods
             for reading in method.readings
+            if split < method.splits.get(reading, self.n_splits)
         ]
 
     def world(self, reading: str) -> str:
@@ -284,6 +287,8 @@ def _problems(spec: Spec) -> Iterator[str]:
                 yield f"numbers for {metric!r} of {method.name!r} on {', '.join(numbers)}"
         for reading in set(method.readings) - {*READINGS, ANY}:
             yield f"the reading {reading!r} of {method.name!r}"
+        for reading in set(method.splits) - set(method.readings):
+            yield f"splits of the reading {reading!r} of {method.name!r}, which it does not have"
     for scale, size in spec.scales.items():
         if scale not in SCALES or set(size.get("data_sets", ())) - names:
             yield f"the scale {scale!r} with data sets {size.get('data_sets')}"
