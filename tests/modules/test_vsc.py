@@ -123,6 +123,11 @@ def test_slabs_begin_near_the_standard_normal_and_end_as_their_own(make_vsc, mak
     assert float(module.warmth) == 1.0
 
 
+def test_slabs_may_be_their_own_from_the_start(make_vsc, make_rows):
+    x = make_rows()
+    assert_close(make_vsc(warmup_epochs=10, warm_slabs=False).posterior(x), make_vsc().posterior(x))
+
+
 def test_the_prior_shares_are_the_average_selection(make_vsc, make_rows):
     module, x = make_vsc(), make_rows()
     module.loss(x[:5], noise_of(module, 5), 8)

@@ -60,7 +60,10 @@ class VSCModule(FactorModule):
         α, the share of open gates towards which the pseudo-inputs are drawn.
     n_pseudo_inputs : int
     warmup_epochs : int
-        Epochs in which the slabs grow from the standard normal to their own, and the relaxed step steepens.
+        Epochs in which the relaxed step steepens.
+    warm_slabs : bool
+        Whether slabs grow in these epochs from the standard normal to their own, as Tonolini et al. have it.
+        A gate that can let nothing but noise through is soon shut, and what is shut hardly learns.
     released : bool
         Repeat the arithmetic of the sparse VAE's released code: another divergence, a stronger draw towards
         α, pseudo-inputs and selector that stay where they start.
@@ -83,6 +86,7 @@ class VSCModule(FactorModule):
         sparsity: float = 0.01,
         n_pseudo_inputs: int = 16,
         warmup_epochs: int = 0,
+        warm_slabs: bool = True,
         released: bool = False,
         generator: torch.Generator | None = None,
         **options: Any,
@@ -93,6 +97,7 @@ class VSCModule(FactorModule):
             sparsity=sparsity,
             n_pseudo_inputs=n_pseudo_inputs,
             warmup_epochs=warmup_epochs,
+            warm_slabs=warm_slabs,
             released=released,
         )
         self.n_noise = 2 * n_factors
@@ -221,6 +226,8 @@ class VSCModule(FactorModule):
         return share.clamp(max=1.0)[..., None, None]
 
     def _warmed(self, own: SpikeSlab) -> SpikeSlab:
+        if not self.config["warm_slabs"]:
+            return own
         # At warmth 0 every slab is the standard normal: what a factor says, it says by its gate.
         return SpikeSlab(self.warmth * own.mean, self.warmth * own.log_variance, own.logits)
 
