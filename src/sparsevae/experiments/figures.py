@@ -12,7 +12,7 @@ import pandas as pd
 from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import run_of
-from sparsevae.experiments.spec import ANY, Spec
+from sparsevae.experiments.spec import ANY, READINGS, Spec
 from sparsevae.experiments.tables import records, summarise
 from sparsevae.metrics import match_codes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-_STYLES = {"default": "-", "paper": "--", "authors": ":", ANY: "-."}
+_LOGARITHMIC = ("mse",)  # methods that fail are far from those that do not
 
 
 def draw(spec: Spec, scale: str, rows: pd.DataFrame, folder: Path) -> list[Path]:
@@ -59,32 +59,41 @@ def _blank(figsize: tuple[float, float]) -> Figure:
 
 
 def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
-    """A panel per metric: mean over data sets, with one standard deviation on either side."""
+    """A panel per metric and reading: mean over data sets, with one standard deviation on either side."""
     summary = summarise(rows)
     metrics = [metric for metric in spec.figure_metrics if (summary["metric"] == metric).any()]
-    figure = _blank(figsize=(4.6 * len(metrics) + 1.8, 3.8))
-    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    readings = [reading for reading in READINGS if (summary["reading"] == reading).any()] or [ANY]
+    figure = _blank(figsize=(3.4 * len(readings) + 1.6, 3.0 * len(metrics) + 0.4))
+    grid = figure.subplots(len(metrics), len(readings), squeeze=False, sharex=True, sharey="row")
     colours = {method.name: f"C{number}" for number, method in enumerate(spec.methods)}
-    for axis, metric in zip(axes, metrics, strict=True):
-        for method in spec.methods:
-            for reading in method.readings:
-                own = summary[
-                    (summary["metric"] == metric)
-                    & (summary["method"] == method.name)
-                    & (summary["reading"] == reading)
-                ]
-                if own.empty:
-                    continue
-                x = own["data_set"].astype(float).to_numpy()
-                order = np.argsort(x)
-                mean, sd = own["mean"].to_numpy()[order], own["sd"].to_numpy()[order]
-                label = method.name if reading == ANY else f"{method.name}, {reading}"
-                style = {"color": colours[method.name], "linestyle": _STYLES[reading]}
-                axis.plot(x[order], mean, marker="o", markersize=3, label=label, **style)
-                axis.fill_between(x[order], mean - sd, mean + sd, color=colours[method.name], alpha=0.08)
-        axis.set(xlabel=spec.x_title, title=MEASURES[metric].title)
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize="small", frameon=False)
+    for axes, metric in zip(grid, metrics, strict=True):
+        for axis, reading in zip(axes, readings, strict=True):
+            # A method that is the same in every reading is shown wherever the data are its own.
+            shown = {reading, ANY} if spec.world(reading) == spec.world(ANY) else {reading}
+            of_panel = summary[(summary["metric"] == metric) & summary["reading"].isin(shown)]
+            for name, colour in colours.items():
+                _curve(axis, of_panel[of_panel["method"] == name], name, colour)
+            axis.grid(alpha=0.2)
+            axis.set_yscale("log" if metric in _LOGARITHMIC else "linear")
+        axes[0].set_ylabel(MEASURES[metric].title)
+    for axis, reading in zip(grid[0], readings, strict=True):
+        axis.set_title(f"reading {reading}")
+    for axis in grid[-1]:
+        axis.set_xlabel(spec.x_title)
+    lines = {line.get_label(): line for axis in grid.flat for line in axis.get_lines()}
+    named = [name for name in colours if name in lines]
+    figure.legend([lines[name] for name in named], named, loc="outside right center", frameon=False)
     return figure
+
+
+def _curve(axis: Axes, own: pd.DataFrame, label: str, colour: str) -> None:
+    """One method over the levels of the data sets."""
+    if own.empty:
+        return
+    own = own.assign(level=own["data_set"].astype(float)).sort_values("level")
+    level, mean, sd = (own[name].to_numpy() for name in ("level", "mean", "sd"))
+    axis.plot(level, mean, marker="o", markersize=3, color=colour, label=label)
+    axis.fill_between(level, mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
 
 
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
