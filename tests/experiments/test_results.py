@@ -52,6 +52,17 @@ def test_a_run_with_one_more_metric_takes_the_place_of_the_one_without(results):
     ]
 
 
+def test_what_another_process_has_written_is_seen_at_once(results):
+    other = Results(results.folder)
+    results.add(rows_of())
+    assert other.rows() == results.rows()
+    other.add(rows_of(seed=1))
+    results.rows().clear()  # a list of the caller's own
+    assert len(results.finished()) == 2
+    results.path.unlink()
+    assert other.rows() == results.rows() == []
+
+
 def test_another_seed_is_another_run(results):
     results.add(rows_of())
     results.add(rows_of(seed=1))

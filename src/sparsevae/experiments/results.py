@@ -13,8 +13,9 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,19 @@ class Results:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.path = self.folder / "rows.csv"
+        self._known = _Snapshot([], None)
 
     def rows(self) -> list[dict[str, str]]:
         """All rows as text, in the order in which runs ended."""
-        if not self.path.exists():
-            return []
+        return list(self._snapshot().rows)
+
+    def _snapshot(self) -> _Snapshot:
+        """What the file says, read again only where it has changed: thousands of runs ask for it."""
+        if self._known.version != (version := _version(self.path)):
+            self._known = _Snapshot(self._read() if version else [], version)
+        return self._known
+
+    def _read(self) -> list[dict[str, str]]:
         with self.path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             rows = list(reader)
@@ -73,11 +82,7 @@ class Results:
 
     def finished(self) -> dict[Key, tuple[str, set[str]]]:
         """Runs that ended well, each with the fingerprint of its settings and what was measured."""
-        found: dict[Key, tuple[str, set[str]]] = {}
-        for row in self.rows():
-            if row["metric"] != FAILED:
-                found.setdefault(run_of(row), (row["settings"], set()))[1].add(row["metric"])
-        return found
+        return self._snapshot().finished
 
     def add(self, rows: Sequence[Row], *, replace: bool = False) -> bool:
         """Add the rows of one run, in place of what another attempt at the same run has left.
@@ -137,12 +142,13 @@ class Results:
             if (known := {**before, **sources}) != before:
                 self._replace("about.json", json.dumps(known, indent=2, ensure_ascii=False) + "\n")
 
-    def _write(self, rows: Iterable[Mapping[str, str]]) -> None:
+    def _write(self, rows: list[dict[str, str]]) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         self._replace(self.path.name, text.getvalue())
+        self._known = _Snapshot(rows, _version(self.path))
 
     def _replace(self, name: str, text: str) -> None:
         """Write a file anew, so that it is there as it was or as it is to be, and never in between."""
@@ -167,6 +173,30 @@ class Results:
             for left in self.folder.glob(_PARTIAL + "*"):
                 left.unlink(missing_ok=True)
             yield  # the system lets go of the lock when the file is closed, or the process ends
+
+
+class _Snapshot:
+    """Rows at one version of the file; whoever changes them makes new ones."""
+
+    def __init__(self, rows: list[dict[str, str]], version: tuple[int, ...] | None) -> None:
+        self.rows, self.version = rows, version
+
+    @cached_property
+    def finished(self) -> dict[Key, tuple[str, set[str]]]:
+        found: dict[Key, tuple[str, set[str]]] = {}
+        for row in self.rows:
+            if row["metric"] != FAILED:
+                found.setdefault(run_of(row), (row["settings"], set()))[1].add(row["metric"])
+        return found
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """What changes whenever the file is replaced; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_value(text: str) -> Any:
