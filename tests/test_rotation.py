@@ -9,7 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from sparsevae.rotation import (
     _gradient_projection,
     _leading_eigenvalues,
-    _sparsity_loss,
+    _of_loadings,
+    _of_moments,
     oblique_rotation,
     oblique_rotations,
     parallel_analysis,
@@ -84,7 +85,7 @@ def test_rotation_keeps_the_model(seed, n_factors, p):
 @settings(max_examples=15)
 def test_rotation_is_never_worse_than_where_it_began(seed):
     loadings = np.random.default_rng(seed).normal(size=(15, 3))
-    before, _ = _sparsity_loss(loadings[None], 0.5, 0.01)
+    before, _ = _of_loadings(loadings, 0.5)(np.eye(3)[None], 0.01)
     few, many = (oblique_rotation(loadings, epsilon=0.01, n_starts=n, random_state=0).loss for n in (1, 8))
     assert many <= few <= before[0]
 
@@ -95,25 +96,36 @@ def test_loss_is_what_the_docstring_says(rng):
     assert rotation.loss == pytest.approx(((rotation.loadings**2 + 0.02) ** 0.35).sum())
 
 
+def _objectives(rng, p):
+    """Of loadings and of slopes, each with the textbook's loss of one basis."""
+    A, slopes = rng.normal(size=(6, 2)), rng.normal(size=(6, 5, 2))
+    M = np.einsum("jil,jim->jlm", slopes, slopes) / 5
+    yield _of_loadings(A, p), lambda B: np.square(A @ B.T)
+    yield _of_moments(M, p), lambda B: np.square(slopes @ B.T).mean(1)
+
+
 @pytest.mark.parametrize("p", [0.5, 1.0, 1.3])
-def test_slope_of_the_loss_is_its_derivative(rng, p):
-    L = rng.normal(size=(1, 6, 2))
-    _, slope = _sparsity_loss(L, p, 0.01)
-    for index in np.ndindex(L.shape):
-        shift = np.zeros_like(L)
-        shift[index] = 1e-6
-        difference = _sparsity_loss(L + shift, p, 0.01)[0] - _sparsity_loss(L - shift, p, 0.01)[0]
-        assert slope[index] == pytest.approx(difference.item() / 2e-6, rel=1e-5, abs=1e-7)
+def test_losses_are_the_textbooks_and_their_slopes_the_derivatives(rng, p):
+    inverse = rng.normal(size=(3, 2, 2))
+    for objective, squares in _objectives(rng, p):
+        loss, slope = objective(inverse, 0.01)
+        for B, value in zip(inverse, loss, strict=True):
+            assert value == pytest.approx(((squares(B) + 0.01) ** (p / 2)).sum())
+        for index in np.ndindex(inverse.shape):
+            shift = np.zeros_like(inverse)
+            shift[index] = 1e-6
+            difference = objective(inverse + shift, 0.01)[0] - objective(inverse - shift, 0.01)[0]
+            assert slope[index] == pytest.approx(difference.sum() / 2e-6, rel=1e-5, abs=1e-7)
 
 
 def test_starts_side_by_side_arrive_where_each_arrives_alone(rng):
     A = _unrotated(_sparse_loadings(rng, 30, 3), _factor_correlation(3, 0.3))
     starts = np.linalg.qr(rng.normal(size=(4, 3, 3)))[0]
-    together = _gradient_projection(A, starts, 0.5, 0.01, 1e-5)
+    objective, tolerance = _of_loadings(A, 0.5), 1e-5 * A.size
+    together = _gradient_projection(objective, starts, 0.01, tolerance)
     for i in range(4):
-        np.testing.assert_allclose(
-            together[i], _gradient_projection(A, starts[i : i + 1], 0.5, 0.01, 1e-5)[0], atol=1e-8
-        )
+        (alone,) = _gradient_projection(objective, starts[i : i + 1], 0.01, tolerance)
+        np.testing.assert_allclose(together[i], alone, atol=1e-8)
 
 
 def test_rotation_arrives_at_a_stationary_point(rng):
@@ -123,7 +135,7 @@ def test_rotation_arrives_at_a_stationary_point(rng):
     for _ in range(50):
         moved = T + 1e-3 * rng.normal(size=T.shape)
         moved /= np.linalg.norm(moved, axis=0)
-        loss, _ = _sparsity_loss((A @ np.linalg.inv(moved).T)[None], 0.5, 1e-3)
+        loss, _ = _of_loadings(A, 0.5)(np.linalg.inv(moved)[None], 1e-3)
         assert loss[0] >= best.loss - 1e-4
 
 

@@ -9,6 +9,7 @@ arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -231,14 +232,12 @@ def rotate_slopes(
     SlopeRotation
         ``(basis, loadings, loss)`` of the best start: T, :math:`l_{jk}`, and the minimum.
     """
-    values, vectors = np.linalg.eigh(np.asarray(moments, dtype=np.float64))
-    n_factors = values.shape[1]
-    # M_j = A_j' A_j: the rows of A_j are loadings that share the fate of their feature.
-    rows = (vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :]).transpose(0, 2, 1)
-    T, loss = _descend(rows.reshape(-1, n_factors), p, epsilon, n_starts, random_state, group=n_factors)
+    M = np.asarray(moments, dtype=np.float64)
+    T, loss = _descend(_of_moments(M, p), M.shape[1], M.size, epsilon, n_starts, random_state)
     best = T[np.argmin(loss)]
-    squares = np.square(rows @ np.linalg.inv(best).T).sum(1)
-    return SlopeRotation(best, np.sqrt(squares), float(loss.min()))
+    inverse = np.linalg.inv(best)
+    squares = np.einsum("kl,jlm,km->jk", inverse, M, inverse, optimize=True)
+    return SlopeRotation(best, np.sqrt(np.clip(squares, 0.0, None)), float(loss.min()))
 
 
 def _leading_eigenvalues(columns: np.ndarray, n_leading: int, rng: np.random.RandomState) -> np.ndarray:
@@ -264,30 +263,65 @@ _TOLERANCE = 1e-5
 _SMOOTH = 0.01
 
 
+# Of bases T^{-1} (start × factor × factor) and a smoothing level: the loss of each, its derivative in T^{-1}.
+_Objective = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+
+
 def _rotate(
     loadings: ArrayLike, p: float, epsilon: float, n_starts: int, random_state: RandomState
 ) -> list[Rotation]:
     A = np.asarray(loadings, dtype=np.float64)
-    T, loss = _descend(A, p, epsilon, n_starts, random_state)
+    T, loss = _descend(_of_loadings(A, p), A.shape[1], A.size, epsilon, n_starts, random_state)
     rotated = A @ _transposed(np.linalg.inv(T))
     return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
 
 
+def _of_loadings(A: np.ndarray, p: float) -> _Objective:
+    r"""The loss of linear loadings, :math:`L = A T^{-\top}`."""
+
+    def evaluate(inverse: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+        L = A @ _transposed(inverse)  # start × feature × factor
+        loss, weight = _sparsity_loss(np.square(L), p, epsilon)
+        return loss, _transposed(weight * L) @ A
+
+    return evaluate
+
+
+def _of_moments(M: np.ndarray, p: float) -> _Objective:
+    r"""The loss of slopes with second moments M, :math:`l_{jk}^2 = (T^{-1} M_j T^{-\top})_{kk}`."""
+    n_features, n_factors, _ = M.shape
+    beside = np.ascontiguousarray(M.transpose(1, 0, 2).reshape(n_factors, -1))  # factor × (feature · factor)
+
+    def evaluate(inverse: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+        rows = inverse.reshape(-1, n_factors)  # one product for all rows of all bases
+        products = (rows @ beside).reshape(-1, n_features, n_factors)
+        squares = np.matmul(products, rows[:, :, None]).reshape(*inverse.shape[:2], n_features)
+        loss, weight = _sparsity_loss(squares, p, epsilon)
+        slope = np.matmul(weight.reshape(-1, 1, n_features), products)
+        return loss, slope.reshape(inverse.shape)
+
+    return evaluate
+
+
 def _descend(
-    A: np.ndarray, p: float, epsilon: float, n_starts: int, random_state: RandomState, group: int = 1
+    objective: _Objective,
+    n_factors: int,
+    size: int,
+    epsilon: float,
+    n_starts: int,
+    random_state: RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bases T of the starts that lasted to the sharpest loss, and their losses."""
-    n_factors = A.shape[1]
     rng = check_random_state(random_state)
     T = np.empty((n_starts, n_factors, n_factors))
     T[0] = np.eye(n_factors)
     T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]
     for level in _smoothing_levels(epsilon)[:-1]:
-        T = _gradient_projection(A, T, p, level, 10.0 * _TOLERANCE, group)
-        loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, level, group)
+        T = _gradient_projection(objective, T, level, 10.0 * _TOLERANCE * size)
+        loss, _ = objective(np.linalg.inv(T), level)
         T = T[np.argsort(loss, kind="stable")[: (len(T) + 1) // 2]]
-    T = _gradient_projection(A, T, p, epsilon, _TOLERANCE, group)
-    loss, _ = _sparsity_loss(A @ _transposed(np.linalg.inv(T)), p, epsilon, group)
+    T = _gradient_projection(objective, T, epsilon, _TOLERANCE * size)
+    loss, _ = objective(np.linalg.inv(T), epsilon)
     return T, loss
 
 
@@ -300,24 +334,23 @@ def _smoothing_levels(epsilon: float) -> list[float]:
 
 
 def _gradient_projection(
-    A: np.ndarray, T: np.ndarray, p: float, epsilon: float, tolerance: float, group: int = 1
+    objective: _Objective, T: np.ndarray, epsilon: float, tolerance: float
 ) -> np.ndarray:
     """Descend from every start T (start × factor × factor) at once; those that have arrived drop out."""
     T = T.copy()
     step = np.ones(len(T))
     running = np.arange(len(T))
     inverse = np.linalg.inv(T)
-    L = A @ _transposed(inverse)  # start × feature × factor
-    loss, slope = _sparsity_loss(L, p, epsilon, group)
+    loss, slope = objective(inverse, epsilon)
     for _ in range(_MAX_ITERATIONS):
         # dQ/dT, then its part along the manifold of unit columns.
-        gradient = -_transposed(_transposed(L) @ slope @ inverse)
+        gradient = -_transposed(inverse) @ slope @ _transposed(inverse)
         gradient -= T[running] * (T[running] * gradient).sum(1, keepdims=True)
         norm = np.sqrt(np.square(gradient).sum((1, 2)))
-        going = np.flatnonzero(norm > tolerance * A.size)
+        going = np.flatnonzero(norm > tolerance)
         if going.size == 0:
             break
-        running, inverse, L, loss, slope = (v[going] for v in (running, inverse, L, loss, slope))
+        running, inverse, loss, slope = (v[going] for v in (running, inverse, loss, slope))
         gradient, norm = gradient[going], norm[going]
 
         # Armijo's rule for each start on its own: those that pass keep their step, the others halve theirs.
@@ -328,11 +361,10 @@ def _gradient_projection(
             trial = T[chosen] - step[chosen, None, None] * gradient[open_]
             trial /= np.linalg.norm(trial, axis=1, keepdims=True)
             trial_inverse = np.linalg.inv(trial)
-            trial_L = A @ _transposed(trial_inverse)
-            trial_loss, trial_slope = _sparsity_loss(trial_L, p, epsilon, group)
+            trial_loss, trial_slope = objective(trial_inverse, epsilon)
             passed = trial_loss < loss[open_] - 0.5 * np.square(norm[open_]) * step[chosen]
             done = open_[passed]
-            T[running[done]], inverse[done], L[done] = trial[passed], trial_inverse[passed], trial_L[passed]
+            T[running[done]], inverse[done] = trial[passed], trial_inverse[passed]
             loss[done], slope[done] = trial_loss[passed], trial_slope[passed]
             open_ = open_[~passed]
             if open_.size == 0:
@@ -340,17 +372,16 @@ def _gradient_projection(
             step[running[open_]] /= 2.0
         if open_.size:  # no step of any size goes down: as far as the arithmetic can tell, arrived
             going = np.setdiff1d(np.arange(len(running)), open_)
-            running, inverse, L, loss, slope = (v[going] for v in (running, inverse, L, loss, slope))
+            running, inverse, loss, slope = (v[going] for v in (running, inverse, loss, slope))
     return T
 
 
-def _sparsity_loss(L: np.ndarray, p: float, epsilon: float, group: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Loss of each start and its derivative in the loadings; ``group`` consecutive rows are one feature."""
-    grouped = L.reshape(len(L), -1, group, L.shape[-1])  # start × feature × row × factor
-    smooth = np.square(grouped).sum(2, keepdims=True) + epsilon
+def _sparsity_loss(squares: np.ndarray, p: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """Loss of each start from its squared loadings, and what times a loading is the derivative in it."""
+    smooth = squares + epsilon
     # The power is most of the work, and two square roots are ten times quicker.
     power = np.sqrt(np.sqrt(smooth)) if p == 0.5 else smooth ** (p / 2.0)
-    return power.sum((1, 2, 3)), (p * grouped * (power / smooth)).reshape(L.shape)
+    return power.sum((1, 2)), p * power / smooth
 
 
 def _canonical(L: np.ndarray, correlation: np.ndarray, loss: float) -> Rotation:
