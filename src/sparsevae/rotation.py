@@ -9,6 +9,7 @@ arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -233,9 +234,8 @@ def rotate_slopes(
         ``(basis, loadings, loss)`` of the best start: T, :math:`l_{jk}`, and the minimum.
     """
     M = np.asarray(moments, dtype=np.float64)
-    T, loss = _descend(_of_moments(M, p), M.shape[1], M.size, epsilon, n_starts, random_state)
-    best = T[np.argmin(loss)]
-    inverse = np.linalg.inv(best)
+    T, loss = _descend(_of_moments(M, p), M.shape, epsilon, n_starts, random_state)
+    best, inverse = T[np.argmin(loss)], np.linalg.inv(T[np.argmin(loss)])
     squares = np.einsum("kl,jlm,km->jk", inverse, M, inverse, optimize=True)
     return SlopeRotation(best, np.sqrt(np.clip(squares, 0.0, None)), float(loss.min()))
 
@@ -271,7 +271,7 @@ def _rotate(
     loadings: ArrayLike, p: float, epsilon: float, n_starts: int, random_state: RandomState
 ) -> list[Rotation]:
     A = np.asarray(loadings, dtype=np.float64)
-    T, loss = _descend(_of_loadings(A, p), A.shape[1], A.size, epsilon, n_starts, random_state)
+    T, loss = _descend(_of_loadings(A, p), A.shape, epsilon, n_starts, random_state)
     rotated = A @ _transposed(np.linalg.inv(T))
     return [_canonical(L, t.T @ t, value) for L, t, value in zip(rotated, T, loss, strict=True)]
 
@@ -304,15 +304,10 @@ def _of_moments(M: np.ndarray, p: float) -> _Objective:
 
 
 def _descend(
-    objective: _Objective,
-    n_factors: int,
-    size: int,
-    epsilon: float,
-    n_starts: int,
-    random_state: RandomState,
+    objective: _Objective, shape: tuple[int, ...], epsilon: float, n_starts: int, random_state: RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bases T of the starts that lasted to the sharpest loss, and their losses."""
-    rng = check_random_state(random_state)
+    """Bases T of the starts that lasted to the sharpest loss, and their losses; ``shape`` is the data's."""
+    rng, n_factors, size = check_random_state(random_state), shape[-1], math.prod(shape)
     T = np.empty((n_starts, n_factors, n_factors))
     T[0] = np.eye(n_factors)
     T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]

@@ -39,8 +39,7 @@ from sparsevae.priors import (
 __all__ = ["FactorModule"]
 
 _NU = 3.0  # degrees of freedom of the noise prior, appendix "Sparse VAE settings"
-# η is held while spike_rate / slab_rate is below this: at equal rates its update only shrinks it.
-_HOLD_RATE = 3.0
+_HOLD_RATE = 3.0  # spike_rate / slab_rate below which η is held: at equal rates its update only shrinks it
 
 
 class FactorModule(nn.Module):
@@ -134,9 +133,8 @@ class FactorModule(nn.Module):
             "input_dropout": input_dropout,
         }
         self.observation = observation
-        self.n_features, self.n_factors, self.replicates = n_features, n_factors, tuple(replicates)
-        self.n_noise = n_factors
-        shape = self.replicates
+        self.n_features, self.n_factors, self.n_noise = n_features, n_factors, n_factors
+        shape = self.replicates = tuple(replicates)
         self.encoder = Encoder(
             n_features,
             n_factors,
@@ -155,9 +153,9 @@ class FactorModule(nn.Module):
             self.log_dispersion = nn.Parameter(torch.zeros(*shape, n_features))
         else:
             self.register_parameter("log_dispersion", None)
-        identity = torch.eye(n_factors).expand(*shape, n_factors, n_factors).clone()
         self.register_buffer("noise_variance", torch.ones(*shape, n_features))
-        self.register_buffer("factor_covariance", identity)
+        identity = torch.eye(n_factors).expand(*shape, n_factors, n_factors)
+        self.register_buffer("factor_covariance", identity.clone())
         self.register_buffer("inclusion_rate", torch.full((*shape, n_factors), 0.5))
         self.register_buffer("used", torch.ones(*shape, n_factors, dtype=torch.bool))
         self.register_buffer("frozen", torch.zeros(n_features, n_factors, dtype=torch.bool))
@@ -322,11 +320,9 @@ class FactorModule(nn.Module):
     @torch.no_grad()
     def penalties(self, n_samples: int) -> dict[str, Tensor]:
         """Minus the log priors of mask and noise over n_samples, which act through no gradient."""
-        zero = self.noise_variance.new_zeros(self.replicates)
-        noise = zero
+        noise = mask = self.noise_variance.new_zeros(self.replicates)
         if self.real.any():
             noise = -noise_log_prior(self.noise_variance[..., self.real], _NU, self.noise_scale[self.real])
-        mask = zero
         if self.config["learned_mask"]:
             rates = {"spike_rate": self.spike_rate, "slab_rate": self.slab_rate}
             mask = -log_prior(self.mask, self.inclusion_rate, **rates)
