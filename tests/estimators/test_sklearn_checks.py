@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -40,6 +44,21 @@ INSTANCES = [
 ]
 
 
+# scikit-learn's NMF says so of its own start.
+@pytest.mark.filterwarnings("ignore:Array API does not support LU factorization:UserWarning")
 @parametrize_with_checks(INSTANCES)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+def test_arrays_of_other_libraries_in_a_process_where_scipy_takes_them():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        [*command, "-k", "check_array_api_input"],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert f"{len(INSTANCES)} passed" in done.stdout
+    assert "skipped" not in done.stdout
