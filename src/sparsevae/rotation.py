@@ -1,4 +1,4 @@
-r"""Where the mask starts: how many linear factors there are, and their sparsest oblique rotation.
+r"""Where the mask starts: the sparsest oblique rotation of linear factors, or of the slopes of a network.
 
 Loadings A (n_features × n_factors) of uncorrelated factors may be replaced by :math:`A T^{-\top}` with
 correlated factors of unit variance, whose correlation is :math:`T^\top T`, without any change to the model;
@@ -15,23 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_random_state
 
-from sparsevae.exceptions import ParameterError
+from sparsevae.principal import RandomState, dominant_sign
 
 __all__ = [
     "Rotation",
     "SlopeRotation",
     "oblique_rotation",
     "oblique_rotations",
-    "parallel_analysis",
-    "principal_loadings",
     "rotate_slopes",
 ]
-
-RandomState = int | np.random.RandomState | None
 
 
 class Rotation(NamedTuple):
@@ -40,82 +35,6 @@ class Rotation(NamedTuple):
     loadings: np.ndarray
     factor_correlation: np.ndarray
     loss: float
-
-
-def parallel_analysis(
-    X_standardised: ArrayLike,
-    n_permutations: int = 20,
-    quantile: float = 0.95,
-    random_state: RandomState = None,
-    *,
-    max_factors: int = 50,
-    max_samples: int = 10_000,
-) -> int:
-    r"""Number of linear factors by Horn's parallel analysis.
-
-    A factor counts as long as its eigenvalue of the correlation matrix exceeds what the same rank reaches
-    when every column is permuted on its own: that keeps each feature's distribution and breaks every
-    dependence.
-
-    Parameters
-    ----------
-    X_standardised : array of shape (n_samples, n_features)
-        Columns of mean 0 and variance 1; a constant column is all zeros.
-    n_permutations : int
-    quantile : float
-        Of the permuted eigenvalues, at each rank.
-    random_state : int, RandomState or None
-    max_factors : int
-        The count stops here: no more eigenvalues are computed.
-    max_samples : int
-        In a longer table that many rows are drawn at random; they settle the matter, and permuting is slow.
-
-    Returns
-    -------
-    int
-        Between 0 and ``max_factors``.
-    """
-    rng = check_random_state(random_state)
-    X = np.asarray(X_standardised)
-    if len(X) > max_samples:
-        X = X[rng.choice(len(X), max_samples, replace=False)]
-    columns = np.ascontiguousarray(X.T)  # feature × sample: permuting a row is quick
-    n_leading = min(max_factors, *columns.shape)
-
-    observed = _leading_eigenvalues(columns, n_leading, rng)
-    shuffle = np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
-    permuted = [
-        _leading_eigenvalues(shuffle.permuted(columns, axis=1), n_leading, rng) for _ in range(n_permutations)
-    ]
-    exceeds = observed > np.quantile(permuted, quantile, axis=0)
-    return int(np.logical_and.accumulate(exceeds).sum())
-
-
-def principal_loadings(correlation: ArrayLike, n_factors: int) -> np.ndarray:
-    r"""Loadings of the leading principal components, each scaled to its standard deviation.
-
-    .. math:: A = V_{1:K}\,\mathrm{diag}(\lambda_1, \dots, \lambda_K)^{1/2}
-
-    Parameters
-    ----------
-    correlation : array of shape (n_features, n_features)
-    n_factors : int
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_factors)
-        Largest first; each column's largest entry is positive.
-    """
-    R = np.asarray(correlation, dtype=np.float64)
-    n_features = len(R)
-    if not 1 <= n_factors <= n_features:
-        raise ParameterError(
-            f"Expected n_factors between 1 and the number of features, {n_features}; got {n_factors}. "
-            "Take fewer factors for the start and leave the spare ones unset."
-        )
-    values, vectors = eigh(R, subset_by_index=(n_features - n_factors, n_features - 1))
-    loadings = vectors[:, ::-1] * np.sqrt(np.clip(values[::-1], 0.0, None))
-    return loadings * _dominant_sign(loadings)
 
 
 class SlopeRotation(NamedTuple):
@@ -240,23 +159,6 @@ def rotate_slopes(
     return SlopeRotation(best, np.sqrt(np.clip(squares, 0.0, None)), float(loss.min()))
 
 
-def _leading_eigenvalues(columns: np.ndarray, n_leading: int, rng: np.random.RandomState) -> np.ndarray:
-    """Largest eigenvalues of the correlation matrix, in falling order."""
-    n_features, n_samples = columns.shape
-    shorter = columns if n_features <= n_samples else columns.T
-    size = len(shorter)
-    if size <= _EXACT_SIZE:
-        gram = shorter @ shorter.T / n_samples
-        return eigh(gram, eigvals_only=True, subset_by_index=(size - n_leading, size - 1))[::-1]
-    # Block power iteration: slightly low at the edge of the noise, alike in the data and in permutations.
-    basis = rng.standard_normal((size, min(n_leading + 10, size))).astype(columns.dtype)
-    for _ in range(_POWER_ITERATIONS):
-        basis, _ = np.linalg.qr(shorter @ (shorter.T @ basis))
-    return np.linalg.svd(shorter.T @ basis, compute_uv=False)[:n_leading] ** 2 / n_samples
-
-
-_EXACT_SIZE = 500
-_POWER_ITERATIONS = 4
 _MAX_ITERATIONS = 500
 _MAX_HALVINGS = 30
 _TOLERANCE = 1e-5
@@ -381,13 +283,8 @@ def _sparsity_loss(squares: np.ndarray, p: float, epsilon: float) -> tuple[np.nd
 
 def _canonical(L: np.ndarray, correlation: np.ndarray, loss: float) -> Rotation:
     order = np.argsort(-np.square(L).sum(0), kind="stable")
-    sign = _dominant_sign(L[:, order])
+    sign = dominant_sign(L[:, order])
     return Rotation(L[:, order] * sign, correlation[np.ix_(order, order)] * np.outer(sign, sign), float(loss))
-
-
-def _dominant_sign(L: np.ndarray) -> np.ndarray:
-    largest = np.take_along_axis(L, np.abs(L).argmax(0)[None, :], 0)[0]
-    return np.where(largest < 0, -1.0, 1.0)
 
 
 def _same(L: np.ndarray, other: np.ndarray, congruence: float) -> bool:

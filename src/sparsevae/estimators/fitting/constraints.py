@@ -13,7 +13,8 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import permute_factors_
-from sparsevae.rotation import oblique_rotation, parallel_analysis, principal_loadings
+from sparsevae.principal import parallel_analysis, principal_loadings
+from sparsevae.rotation import oblique_rotation
 from sparsevae.training.starts import encoder_inputs
 
 __all__ = [
