@@ -134,6 +134,10 @@ def test_ranking_is_of_the_seen_row_in_the_paper_and_of_hidden_items_beside_it(b
     by_hand = ndcg_at_k(foretold, hidden, 10, protocol="fold_in", seen=seen)
     assert measured("ndcg_10_fold_in", model, binary) == pytest.approx(by_hand)
     assert 0 <= measured("recall_5_fold_in", model, binary) <= 1
+    # An item that was seen is not guessed: chance is over the others.
+    chances = np.where(seen.toarray() > 0, 0.0, foretold)
+    chances = (chances / chances.sum(1, keepdims=True))[hidden.toarray() > 0] + 1e-6
+    assert measured("completion", model, binary) == pytest.approx(np.exp(-np.log(chances).mean()))
     assert 0 <= measured("ndcg_10", model, binary) <= 1
 
 

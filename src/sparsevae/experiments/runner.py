@@ -218,7 +218,7 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
     rows : list of dict
         One per metric, or the one of a failure.
     """
-    started = time.perf_counter()
+    started, common = time.perf_counter(), _common(run)  # the commit at the start: it may move meanwhile
     try:
         if isinstance(source, str):
             raise FileNotFoundError(source)
@@ -226,7 +226,6 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
     except Exception as error:  # whatever it is, the other runs go on
         reason = f"{type(error).__name__}: {error}"
         return run, _failure(run, reason, seconds=round(time.perf_counter() - started, 3))
-    common = _common(run)
     return run, [{**common, **of_fit, "metric": metric, "value": value} for metric, value in values.items()]
 
 
