@@ -43,27 +43,27 @@ def check(spec, rows):
 def test_a_claim_is_checked_against_the_best_other_run_by_run(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: 3.0, 2: 2.0}, (FA, "any"): {0: 2.5, 1: 3.5, 2: 3.0}})
     expected = ["yes", "3 of 3", "2.000", "3.000 (Factor analysis)", "-1.0000 (0.4082)"]
-    assert check(spec, rows)["reading any"] == expected
+    assert check(spec, rows)["the paper's methods"] == expected
     (claim,) = make_spec(claims=[{**CLAIM, "method": FA}]).claims
     assert lines_of(verdict(spec, "paper", claim, rows))["the paper's methods"][0] == "**no**"
 
 
 def test_only_runs_that_both_have_count_and_the_question_is_open(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: 1.0, 2: 5.0}, (FA, "any"): {2: 4.0}})
-    assert check(spec, rows)["reading any"] == [
-        *("open; **no** so far", "1 of 3", "5.000", "4.000 (Factor analysis)", "1.0000")
+    assert check(spec, rows)["the paper's methods"] == [
+        *("open; **no**, within noise so far", "1 of 3", "5.000", "4.000 (Factor analysis)", "1.0000")
     ]
 
 
 def test_a_failed_rival_leaves_the_question_open(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: 1.0, 2: 1.0}, (FA, "any"): {0: 2.0, 1: 2.0}})
     rows = pd.concat([rows, make_rows({(FA, "any"): {2: None}}, metric=FAILED)])
-    assert check(spec, rows)["reading any"][:2] == ["open; yes so far", "2 of 3"]
+    assert check(spec, rows)["the paper's methods"][:2] == ["open; yes so far", "2 of 3"]
 
 
 def test_a_run_without_a_number_leaves_the_question_open(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: None, 2: None}, (FA, "any"): {0: 2.0, 1: 2.0, 2: 2.0}})
-    assert check(spec, rows)["reading any"][:2] == ["open; yes so far", "1 of 3"]
+    assert check(spec, rows)["the paper's methods"][:2] == ["open; yes, within noise so far", "1 of 3"]
 
 
 def test_a_method_without_the_quantity_is_no_rival():
@@ -71,7 +71,7 @@ def test_a_method_without_the_quantity_is_no_rival():
     methods.append({"name": FA, "estimator": "FactorAnalysis"})
     spec = make_spec(methods=methods, claims=[CLAIM])
     rows = make_rows({(PCA, "any"): {0: 1.0}, (FA, "any"): {0: 2.0}, (NMF, "any"): {0: None}})
-    assert check(spec, rows)["reading any"][0] == "yes"
+    assert check(spec, rows)["the paper's methods"][0] == "yes, within noise"
 
 
 def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
@@ -88,28 +88,57 @@ def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
         | {(PCA, "any"): {0: 0.5}}
     )
     lines = check(spec, rows)
-    assert lines["reading default"][:4] == ["yes", "1 of 1", "2.000", "3.000 (VSC, default)"]
-    assert lines["all readings"][:4] == ["**no**", "1 of 1", "2.000", "1.500 (VSC, authors)"]
+    assert lines["the paper's methods"][:4] == [
+        "yes, within noise",
+        "1 of 1",
+        "2.000",
+        "3.000 (VSC, default)",
+    ]
+    assert lines["all readings"][:4] == ["**no**, within noise", "1 of 1", "2.000", "1.500 (VSC, authors)"]
 
 
 def test_the_papers_own_methods_are_a_company_of_their_own():
     methods = [
         {"name": PCA, "estimator": PCA},
-        {"name": FA, "estimator": "FactorAnalysis", "in_paper": {"mse": {"0.0": "3.0 (0.1)"}}},
-        {"name": NMF, "estimator": NMF},
+        {"name": FA, "estimator": "FactorAnalysis"},
+        {"name": NMF, "estimator": NMF, "added": True},
     ]
-    spec = make_spec(methods=methods, claims=[CLAIM])
-    rows = make_rows({(PCA, "any"): {0: 2.0}, (FA, "any"): {0: 3.0}, (NMF, "any"): {0: 1.0}})
+    spec = make_spec(methods=methods, claims=[CLAIM], n_seeds=2)
+    rows = make_rows(
+        {(PCA, "any"): {0: 2.0, 1: 2.0}, (FA, "any"): {0: 3.0, 1: 3.0}, (NMF, "any"): {0: 1.0, 1: 1.0}}
+    )
     assert {company: cells[0] for company, cells in check(spec, rows).items()} == {
         "the paper's methods": "yes",
         "reading any": "**no**",
     }
 
 
+def test_a_difference_of_less_than_two_standard_errors_is_within_noise(spec):
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: 3.0, 2: 2.0}, (FA, "any"): {0: 1.0, 1: 3.0, 2: 3.0}})
+    assert check(spec, rows)["the paper's methods"][0] == "yes, within noise"  # 1/3, standard error 1/3
+    rows = make_rows({(PCA, "any"): {0: 1.0, 1: 3.0, 2: 2.0}, (FA, "any"): {0: 0.9, 1: 2.9, 2: 1.8}})
+    assert check(spec, rows)["the paper's methods"][0] == "**no**"  # 0.133, standard error 0.033
+
+
+def test_a_reading_of_which_fewer_splits_are_run_is_no_rival():
+    methods = [
+        {"name": "VAE", "estimator": "VAE"},
+        {"name": "VSC", "estimator": "VSC", "splits": {"authors": 1}},
+    ]
+    claim = {**CLAIM, "method": "VAE", "reading": "default"}
+    spec = make_spec(methods=methods, n_seeds=2, claims=[claim])
+    rows = make_rows(
+        {("VAE", "default"): {0: 1.0, 1: 1.0}}
+        | {("VSC", "default"): {0: 2.0, 1: 2.0}, ("VSC", "paper"): {0: 3.0, 1: 3.0}}
+        | {("VSC", "authors"): {0: 0.5}}
+    )
+    assert check(spec, rows)["all readings"][0] == "yes"
+
+
 def test_higher_may_be_better():
     spec = make_spec(claims=[{**CLAIM, "metric": "dci"}])
     rows = make_rows({(PCA, "any"): {0: 0.9}, (FA, "any"): {0: 0.8}}, metric="dci")
-    assert check(spec, rows)["reading any"][0] == "yes"
+    assert check(spec, rows)["the paper's methods"][0] == "yes, within noise"
 
 
 def test_a_claim_without_rows_says_so(spec):

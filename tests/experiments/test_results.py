@@ -52,6 +52,22 @@ def test_a_run_with_one_more_metric_takes_the_place_of_the_one_without(results):
     ]
 
 
+def test_a_thread_that_reads_slowly_does_not_bring_old_rows_back(results, monkeypatch):
+    """joblib's thread asks what is finished while the main one adds; it may have begun to read before."""
+    results.add(rows_of())
+    old = results._snapshot()
+    Results(results.folder).add(rows_of(seed=1))
+    # Whatever is stored, the other thread's old rows are in its place a moment later.
+    monkeypatch.setattr(Results, "__setattr__", lambda self, name, _: object.__setattr__(self, name, old))
+    results.add(rows_of(seed=2))
+    monkeypatch.undo()
+    assert [row["seed"] for row in Results(results.folder).rows() if row["metric"] == "mse"] == [
+        "0",
+        "1",
+        "2",
+    ]
+
+
 def test_what_another_process_has_written_is_seen_at_once(results):
     other = Results(results.folder)
     results.add(rows_of())

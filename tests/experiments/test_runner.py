@@ -6,7 +6,7 @@ import joblib
 import pytest
 from joblib.parallel import ThreadingBackend
 
-from sparsevae.exceptions import ParameterError
+from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.experiments import runner
 from sparsevae.experiments.data import Source
 from sparsevae.experiments.results import FAILED, Results, read_value
@@ -138,6 +138,21 @@ def test_some_runs_can_be_chosen_and_done_again(results):
     outcome = run_spec(spec, "paper", results, only={"data_set": ["0.4"]}, redo=True)
     assert (outcome.n_found, outcome.n_done) == (0, 2)
     assert len(results.rows()) == 18
+
+
+def test_other_data_take_the_place_of_the_old_only_where_all_runs_are_done_again(results, monkeypatch):
+    spec = make_spec()
+
+    def run_on(release, **options):
+        monkeypatch.setattr(runner, "load_source", lambda *_: Source(description=f"release {release}"))
+        return run_spec(spec, "paper", results, redo=True, **options)
+
+    run_on("A")
+    with pytest.raises(DataError, match="got other data"):
+        run_on("B", only={"data_set": ["0.4"]})
+    assert results.about() == {"synthetic": "release A"}
+    assert run_on("B").n_done == 6
+    assert results.about() == {"synthetic": "release B"}
 
 
 def test_a_choice_of_what_there_is_not_is_refused():

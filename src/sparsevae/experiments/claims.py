@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from sparsevae.experiments.markdown import deviation, markdown_table, number
@@ -23,6 +25,8 @@ class Comparison(NamedTuple):
     company: str
     """Who the others are: the paper's methods, those of the same reading, all."""
     holds: bool
+    clearly: bool
+    """Whether the mean difference per run is beyond two of its standard errors."""
     complete: bool
     """Whether every run is there; until then the question is open."""
     n_expected: int
@@ -34,7 +38,7 @@ class Comparison(NamedTuple):
     @property
     def answer(self) -> str:
         """In a word or three."""
-        answer = "yes" if self.holds else "**no**"
+        answer = ("yes" if self.holds else "**no**") + ("" if self.clearly else ", within noise")
         return answer if self.complete else f"open; {answer} so far"
 
 
@@ -42,7 +46,8 @@ def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> lis
     """A claim on each data set and in each company in which it can be checked.
 
     Methods are compared on the same data, seed and split only. As long as a run is missing or has failed, the
-    question is open; a method that does not have the quantity at all is no rival.
+    question is open. No rival is a method that does not have the quantity at all, or of which fewer splits
+    are run.
 
     Parameters
     ----------
@@ -53,9 +58,10 @@ def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> lis
         From `current_rows`.
     """
     found = []
+    runs = spec.runs(scale)
     for data_set in spec.data_sets:
         of_data = rows[rows["data_set"] == data_set.name]
-        expected = [run for run in spec.runs(scale) if run.data_set == data_set.name]
+        expected = [run for run in runs if run.data_set == data_set.name]
         for company, rivals in _companies(spec, claim):
             comparison = _compare(claim, data_set.name, company, rivals, of_data, expected)
             if comparison is not None:
@@ -98,14 +104,15 @@ def _companies(spec: Spec, claim: Claim) -> Iterator[tuple[str, list[Rival]]]:
             for method in methods
             if method.name != claim.method and not method.reference
             for reading in method.readings
-            if reading in readings and spec.world(reading) == spec.world(claim.reading)
+            if reading in readings and reading not in method.splits
+            if spec.world(reading) == spec.world(claim.reading)
         ]
 
     alike = (claim.reading, ANY)
     every = [reading for method in spec.methods for reading in method.readings]
     before: list[Rival] = []
     groups = (
-        rivals(alike, [method for method in spec.methods if method.in_paper]),
+        rivals(alike, [method for method in spec.methods if not method.added]),
         rivals(alike, spec.methods),
         rivals(every, spec.methods),
     )
@@ -141,7 +148,16 @@ def _compare(
         return None
     gap, rival, ours, theirs = closest
     n_expected = len({(run.seed, run.split) for run in expected})
-    return Comparison(data_set, company, gap < 0, complete, n_expected, ours, theirs, rival)
+    clearly = _is_clear(ours - theirs)
+    return Comparison(data_set, company, gap < 0, clearly, complete, n_expected, ours, theirs, rival)
+
+
+def _is_clear(differences: pd.Series) -> bool:
+    """Whether their mean is beyond two standard errors; never so of a single one."""
+    if len(differences) == 1:
+        return False
+    standard_error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+    return abs(float(differences.mean())) > 2.0 * standard_error
 
 
 def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Run]) -> tuple[pd.Series, bool]:

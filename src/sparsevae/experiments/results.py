@@ -59,9 +59,11 @@ class Results:
 
     def _snapshot(self) -> _Snapshot:
         """What the file says, read again only where it has changed: thousands of runs ask for it."""
-        if self._known.version != (version := _version(self.path)):
-            self._known = _Snapshot(self._read() if version else [], version)
-        return self._known
+        known, version = self._known, _version(self.path)
+        if known.version != version:
+            # Returned by its own name: joblib's thread asks too, and may put an older one in its place.
+            self._known = known = _Snapshot(self._read() if version else [], version)
+        return known
 
     def _read(self) -> list[dict[str, str]]:
         with self.path.open(newline="", encoding="utf-8") as file:

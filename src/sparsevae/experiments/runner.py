@@ -101,8 +101,8 @@ def run_spec(
         for (name, _), source in sources.items()
         if isinstance(source, Source) and source.description
     }
-    results.describe(described, replace=redo)
-    clock = _Clock(waiting, max(1, jobs or 1))
+    results.describe(described, replace=redo and _covers(runs, spec.runs(scale), results, described))
+    clock = _Clock(waiting)
     under_way: dict[tuple[str, ...], Run] = {}
 
     def tasks() -> Iterator[Any]:
@@ -164,6 +164,12 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
                 f"Expected {name} to be among {', '.join(sorted(there))}; got {', '.join(sorted(unknown))}."
             )
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
+
+
+def _covers(runs: Sequence[Run], every: Sequence[Run], results: Results, sources: Iterable[str]) -> bool:
+    """Whether these are all the runs from some sources that have rows: none of other data would be left."""
+    chosen, there = {run.key for run in runs}, results.finished()
+    return all(run.key in chosen for run in every if run.source in sources and run.key in there)
 
 
 def _is_done(run: Run, finished: Mapping[tuple[str, ...], tuple[str, set[str]]]) -> bool:
@@ -321,9 +327,9 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
 class _Clock:
     """Counts runs and estimates the time left from the seconds of runs of the same method and reading."""
 
-    def __init__(self, waiting: Iterable[Run], jobs: int) -> None:
+    def __init__(self, waiting: Iterable[Run]) -> None:
         self.left = list(waiting)
-        self.total, self.jobs = len(self.left), jobs
+        self.total = len(self.left)
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self.started = time.perf_counter()
 
@@ -345,7 +351,7 @@ class _Clock:
         typical = float(np.mean(list(known.values())))
         ahead = sum(known.get((run.method, run.reading), typical) for run in self.left)
         measured = sum(sum(values) for values in self.seconds.values())
-        # Measuring, reading and the company of other runs take time too: scale by what they took so far.
-        pace = (time.perf_counter() - self.started) * self.jobs / max(measured, 1e-9)
-        minutes = ahead * pace / self.jobs / 60
+        # Runs go side by side, and measuring and reading take time too: scale by what they took so far.
+        pace = (time.perf_counter() - self.started) / max(measured, 1e-9)
+        minutes = ahead * pace / 60
         return f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"

@@ -11,6 +11,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -98,6 +99,8 @@ class Method:
     """From the paper's tables of settings, in the readings "paper" and "authors"."""
     in_paper: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By metric and data set, mean and standard deviation as they are printed: "254.5 (3.0)"."""
+    added: bool = False
+    """Whether the paper does not have it."""
     reference: bool = False
     """Whether it is there to compare with, and no rival: claims are not checked against it."""
     splits: Mapping[str, int] = field(default_factory=dict)
@@ -128,6 +131,8 @@ class Spec:
     methods: tuple[Method, ...]
     settings: Mapping[str, Any]
     """Parameters of every method."""
+    published: Mapping[str, Any]
+    """Of every method, from the paper's tables of settings, in the readings "paper" and "authors"."""
     readings: Mapping[str, Mapping[str, Any]]
     """Parameters by reading; under "data", what the reading changes about the data."""
     sources: Mapping[str, Mapping[str, Any]]
@@ -178,11 +183,12 @@ class Spec:
         size = self.scales.get(scale, {})
         of_reading = dict(self.readings.get(reading, {}))
         changed = of_reading.pop("data", {})
-        known = METHODS[method.estimator]().get_params()
+        known = _parameters(method.estimator)
         literal = reading in ("paper", "authors")
         layers = [
             self.settings,
             data_set.settings,
+            self.published if literal else {},
             of_reading,
             data_set.published if literal else {},
             method.parameters,
@@ -255,7 +261,8 @@ def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
     for listed in ("metrics", "comparable", "figure_metrics", "notes"):
         if listed in content:
             content[listed] = tuple(content[listed])
-    defaults: dict[str, Any] = {"settings": {}, "readings": {}, "sources": {}, "scales": {}}
+    tables = ("settings", "published", "readings", "sources", "scales")
+    defaults: dict[str, Any] = {table: {} for table in tables}
     spec = Spec(name=name, methods=methods, data_sets=data_sets, claims=claims, **{**defaults, **content})
     for problem in _problems(spec):
         raise ParameterError(f"Expected a sound description of {name!r}; got {problem}.")
@@ -268,9 +275,15 @@ def _method(entry: Mapping[str, Any], name: str) -> Method:
             f"Expected estimators among {', '.join(METHODS)} in the description of {name!r}; got "
             f"{entry['estimator']!r}."
         )
-    has_recipe = "recipe" in METHODS[entry["estimator"]]().get_params()
+    has_recipe = "recipe" in _parameters(entry["estimator"])
     readings = tuple(entry.get("readings", READINGS if has_recipe else (ANY,)))
     return Method(**{**entry, "readings": readings})
+
+
+@cache
+def _parameters(estimator: str) -> frozenset[str]:
+    """Names of the parameters that an estimator has."""
+    return frozenset(METHODS[estimator]().get_params())
 
 
 def _problems(spec: Spec) -> Iterator[str]:
@@ -279,8 +292,7 @@ def _problems(spec: Spec) -> Iterator[str]:
         if metric not in MEASURES or metric not in spec.metrics:
             yield f"the metric {metric!r}"
     for method in spec.methods:
-        known = METHODS[method.estimator]().get_params()
-        for parameter in {*method.parameters, *method.published} - set(known):
+        for parameter in {*method.parameters, *method.published} - _parameters(method.estimator):
             yield f"the parameter {parameter!r} of {method.name!r}"
         for metric, numbers in method.in_paper.items():
             if metric not in spec.metrics or set(numbers) - names:

@@ -95,9 +95,8 @@ def render(
     parts += [f"{table}" for table in _tables(spec, summary)]
     if "topics" in spec.metrics:
         parts += list(_topics(spec, rows))
-    claims = [verdict(spec, scale, claim, rows) for claim in spec.claims]
-    if claims:
-        parts += ["## The claims", *claims]
+    if spec.claims and scale != "smoke":
+        parts += ["## The claims", *(verdict(spec, scale, claim, rows) for claim in spec.claims)]
     parts += _failures(rows)
     parts += ["## How it was made", _provenance(spec, scale, rows, about)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -108,10 +107,13 @@ def _head(spec: Spec, scale: str, rows: pd.DataFrame) -> str:
     name = spec.alias.replace("-", " ")
     lines = [f"The paper's {name} (`{spec.label}`), at `{scale}` scale: {n_done} of {n_runs} runs."]
     if scale != "paper":
-        lines.append("This scale shows that everything works; its numbers mean nothing else.")
+        lines.append(
+            "This scale shows that everything works; its numbers mean nothing else, and the notes "
+            "below are on the paper's."
+        )
     lines.append(
-        "Mean (standard deviation) over runs; bold: the best of a column, among those on the same data that "
-        "have the most runs."
+        "Mean (standard deviation) over runs; bold: the best of a column, among the methods on the same "
+        "data that have the most runs, references apart."
     )
     return " ".join(lines)
 
@@ -143,7 +145,8 @@ def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, 
             own = summary[(summary["method"] == method.name) & (summary["reading"] == reading)]
             if own.empty:
                 continue
-            cells = [method.name, reading, str(int(own["n_runs"].max()))]
+            n_runs = own.loc[own["data_set"].isin([data_set for _, data_set, _ in columns]), "n_runs"]
+            cells = [method.name, reading, "–".join(str(n) for n in sorted({n_runs.min(), n_runs.max()}))]
             for (metric, data_set, _), has in zip(columns, published, strict=True):
                 cells.append(_cell(spec, summary, own, metric, data_set))
                 if has:
@@ -160,15 +163,17 @@ def _cell(spec: Spec, summary: pd.DataFrame, own: pd.DataFrame, metric: str, dat
     row = found.iloc[0]
     text = number(row["mean"], row["sd"], digits=MEASURES[metric].digits)
     rivals = _rivals(spec, summary, row["reading"], metric, data_set)
-    rivals = rivals[rivals["n_runs"] == rivals["n_runs"].max()]  # the others may have had the easier runs
-    better = MEASURES[metric].better
-    best = {"lower": rivals["mean"].min(), "higher": rivals["mean"].max()}.get(better)
-    return f"**{text}**" if row.name in rivals.index and row["mean"] == best else text
+    fair = rivals[rivals["n_runs"] == rivals["n_runs"].max()]  # the others may have had the easier runs
+    best = {"lower": fair["mean"].min(), "higher": fair["mean"].max()}.get(MEASURES[metric].better)
+    wins = len(rivals) > 1 and row.name in fair.index and row["mean"] == best
+    return f"**{text}**" if wins else text
 
 
 def _rivals(spec: Spec, summary: pd.DataFrame, reading: str, metric: str, data_set: str) -> pd.DataFrame:
-    """All that was measured on the same data."""
+    """All that was measured on the same data, references apart."""
+    references = [method.name for method in spec.methods if method.reference]
     same = np.array([spec.world(other) == spec.world(reading) for other in summary["reading"]], dtype=bool)
+    same &= ~summary["method"].isin(references).to_numpy()
     return summary[same & (summary["metric"] == metric) & (summary["data_set"] == data_set)]
 
 
