@@ -13,6 +13,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = [
+    "OVERDISPERSED",
     "check_choice",
     "check_columns_numeric",
     "check_finite",
@@ -21,12 +22,15 @@ __all__ = [
     "check_support",
     "column_moments",
     "constant_columns",
+    "resembles_counts",
     "row_totals",
     "shown",
 ]
 
 _CELLS_AT_ONCE = 1 << 22  # of a dense table in one look: temporary arrays stay small beside any table
 _LARGEST, _SMALLEST_DEVIATION = 1e37, 1e-37  # what float32 has room for
+OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are more than Poisson
+_MANY_ZEROS, _SOME_ZEROS, _FAR = 0.2, 0.01, 3.0  # see `resembles_counts`
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 
 
@@ -161,6 +165,24 @@ def column_moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
 def constant_columns(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Which columns vary by less than a millionth of their mean; float32 hardly sees it."""
     return variance <= np.maximum(1e-12 * mean**2, _SMALLEST_DEVIATION**2)
+
+
+def resembles_counts(X: Any, mean: np.ndarray, variance: np.ndarray) -> bool:
+    """Whether whole numbers of 0 or more look like counts of something, to judge by a typical used column.
+
+    Counts of rare things have many zeros. Others have a few at least, vary more than a Poisson allows, and
+    reach far above their mean: test scores, ratings and ages do not.
+    """
+    zeros = 1.0 - np.count_nonzero(X.data if sparse.issparse(X) else X) / (X.shape[0] * X.shape[1])
+    if zeros >= _MANY_ZEROS:
+        return True
+    used = mean > 0
+    if zeros < _SOME_ZEROS or not used.any():
+        return False
+    largest = X.max(axis=0)
+    largest = largest.toarray().ravel() if sparse.issparse(X) else largest
+    ratio, reach = (np.median(size[used] / mean[used]) for size in (variance, largest))
+    return bool(ratio > OVERDISPERSED and reach > _FAR)
 
 
 def row_totals(X: Any) -> np.ndarray:

@@ -16,6 +16,9 @@ def make(kind, rng):
         "binary": lambda: rng.integers(0, 2, size=shape).astype(float),
         "poisson": lambda: rng.poisson(0.8, size=shape),
         "overdispersed": lambda: rng.negative_binomial(0.5, 0.2, size=shape),
+        "deep": lambda: rng.negative_binomial(5, 5 / (5 + 20.0), size=shape),
+        "genes": lambda: rng.negative_binomial(5, 5 / (5 + rng.lognormal(1.5, 0.7, (200, 1))), size=shape),
+        "ages": lambda: rng.integers(0, 90, size=shape),
         "zeros": lambda: np.zeros(shape),
     }[kind]()
 
@@ -25,7 +28,10 @@ def make(kind, rng):
     [
         ("real", "gaussian", "negative"),
         ("positive", "gaussian", "fractions"),
-        ("ratings", "gaussian", "few zeros"),
+        ("ratings", "gaussian", "as scores are; if they are counts, pass --likelihood negative_binomial"),
+        ("deep", "gaussian", "as scores are"),  # no zeros at all: nothing tells them from incomes
+        ("genes", "negative_binomial", "more than Poisson"),
+        ("ages", "gaussian", "as scores are"),
         ("binary", "bernoulli", "0 or 1"),
         ("poisson", "poisson", "as Poisson counts do"),
         ("overdispersed", "negative_binomial", "more than Poisson"),

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from sparsevae.cli.tables import blocks_of_values
-from sparsevae.validation import column_moments
+from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
 __all__ = ["choose_likelihood"]
-
-_MANY_ZEROS = 0.2  # counts of rare things have zeros; test scores, ratings and ages hardly any
-_OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are more than Poisson
 
 
 def choose_likelihood(X: Any) -> tuple[str, str]:
@@ -39,24 +36,16 @@ def choose_likelihood(X: Any) -> tuple[str, str]:
         return "gaussian", "every value is zero"
     if largest <= 1:
         return "bernoulli", "every value is 0 or 1"
-    n_zeros = n_cells - n_nonzero
-    if n_zeros < _MANY_ZEROS * n_cells:
-        return (
-            "gaussian",
-            f"the values are whole numbers with few zeros ({n_zeros / n_cells:.0%}), as scores are",
-        )
-    ratio = _variance_ratio(X)
-    zeros = f"the values are whole numbers with many zeros ({n_zeros / n_cells:.0%})"
-    if ratio > _OVERDISPERSED:
+    zeros = 1.0 - n_nonzero / n_cells
+    mean, variance = column_moments(X)
+    ratio = float(np.median(variance[mean > 0] / mean[mean > 0]))
+    what = f"the values are whole numbers with {zeros:.0%} zeros"
+    if not resembles_counts(X, mean, variance):
+        return "gaussian", f"{what}, as scores are; if they are counts, pass --likelihood negative_binomial"
+    if ratio > OVERDISPERSED:
         return (
             "negative_binomial",
-            f"{zeros} that vary more than Poisson counts do (variance {ratio:.1f} times the mean); for words "
+            f"{what} that vary more than Poisson counts do (variance {ratio:.1f} times the mean); for words "
             "in documents consider multinomial",
         )
-    return "poisson", f"{zeros} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
-
-
-def _variance_ratio(X: Any) -> float:
-    """Variance over mean of a typical feature among those that occur at all."""
-    mean, variance = column_moments(X)
-    return float(np.median(variance[mean > 0] / mean[mean > 0]))
+    return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"

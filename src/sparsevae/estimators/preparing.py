@@ -16,7 +16,7 @@ from sparsevae.likelihoods import Likelihood, get_likelihood
 from sparsevae.modules import Observation
 from sparsevae.priors import calibrate_noise_scale
 from sparsevae.training import Batches, Table
-from sparsevae.validation import column_moments, constant_columns, row_totals, shown
+from sparsevae.validation import column_moments, constant_columns, resembles_counts, row_totals, shown
 
 __all__ = ["FitData", "named_likelihood", "prepare"]
 
@@ -114,6 +114,7 @@ def prepare(
             f"millionth of their mean: {names}. Their rows of the mask stay empty.",
             depth=3,
         )
+    _warn_of_counts(X, likelihood, mean, variance)
     observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
     table = Table(X, observation, device)
     rows = torch.as_tensor(random_state.permutation(kept))
@@ -186,6 +187,25 @@ def _rows_with_counts(X: Any, likelihood: Likelihood) -> np.ndarray:
             depth=4,
         )
     return kept
+
+
+def _warn_of_counts(X: Any, likelihood: Likelihood, mean: np.ndarray, variance: np.ndarray) -> None:
+    """The likelihood is Gaussian unless another is asked for, which counts do not suit."""
+    if any(part.support != "real" for part, _ in likelihood.split(X.shape[1])) or mean.min() < 0:
+        return
+    values = X.data if hasattr(X, "tocsr") else X
+    if _are_whole(values) and values.max() > 1 and resembles_counts(X, mean, variance):
+        _warn(
+            "The table looks like counts and is fitted as real values. For counts pass "
+            "likelihood='negative_binomial' or 'poisson', for words in documents 'multinomial'.",
+            depth=4,
+        )
+
+
+def _are_whole(values: np.ndarray) -> bool:
+    """Whether all are whole numbers of 0 or more; most tables are told from a few of them."""
+    few = values[: _ROWS_AT_ONCE[0]]
+    return all(bool((part >= 0).all() and (part == np.rint(part)).all()) for part in (few, values))
 
 
 def _observe(
