@@ -38,8 +38,9 @@ def _reconstruction(frame: pd.DataFrame, rows: str) -> str:
         "Each row of data is charged -log p(x | code), at a posterior draw (as the paper measures it) or at",
         "the posterior mean; the ELBO also charges the code. Lower is better. Mean over splits, and in",
         "brackets the mean difference from the plain VAE on the same split with its standard error.",
-        "The plain VAE and the literal recipe have all of the paper's settings; `VAE` by default has its",
-        "sizes and batches, and a learning rate and epochs of its own.\n",
+        "The plain VAE and the literal recipe have the paper's settings, with three hidden layers; `VAE` by",
+        "default has its sizes and batches, and a learning rate and epochs of its own. The results of",
+        "`sparsevae reproduce` have two hidden layers and other rows: compare within this table only.\n",
         "| data | method | splits | " + " | ".join(MEASURES.values()) + " |",
         "|---|---|---|" + "---|" * len(MEASURES),
     ]

@@ -1,4 +1,4 @@
-"""Whole fits at the paper's settings, and what more starts cost."""
+"""Whole fits at about the paper's settings, and what more starts cost."""
 
 from __future__ import annotations
 

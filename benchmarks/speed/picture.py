@@ -112,5 +112,5 @@ def _fits(axis: Any, frame: pd.DataFrame) -> None:
         60 * about["paper_minutes"], rows, marker="x", color="tab:red", label="the paper's own time", zorder=3
     )
     axis.set(xscale="log", yticks=rows, yticklabels=problems, xlabel="seconds")
-    axis.set_title("Whole fits at the paper's settings")
+    axis.set_title("Whole fits")
     axis.legend(frameon=False, fontsize=8)

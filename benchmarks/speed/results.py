@@ -37,7 +37,7 @@ TITLES = {
     "steps": "Training steps",
     "features": "Steps by number of features (batch 128, 30 factors, 2 hidden layers of 128)",
     "rows": "Epochs by number of rows (200 features, 10 factors, 2 hidden layers of 64, Poisson)",
-    "fits": "Whole fits at the paper's settings",
+    "fits": "Whole fits: the paper's widths in three hidden layers, stopped on held-out rows",
     "starts": "Default fits of the paper's synthetic data by number of starts",
 }
 

@@ -55,6 +55,15 @@ def without_digits(text: str) -> str:
     return re.sub(r" *-?\d[\d.]*", " #", text)
 
 
+def assert_alike(printed: str, shown: str) -> None:
+    """The same words, and numbers that differ by little beyond the last digit that is shown."""
+    assert without_digits(printed) == without_digits(shown)
+    for text, expected in zip(*(re.findall(r"-?\d[\d.]*", part) for part in (printed, shown)), strict=True):
+        number, wanted = (float(digits.rstrip(".")) for digits in (text, expected))
+        last = 10.0 ** -len(expected.partition(".")[2])
+        assert abs(number - wanted) <= 1.01 * last + 0.1 * abs(wanted), f"{text} for {expected} in {printed}"
+
+
 def printed_by(codes: list[str], names: dict[str, object]) -> list[str]:
     """What pieces of code print one after the other, without those that print nothing."""
     return [printed for code in codes if (printed := run(code, names))]

@@ -51,7 +51,7 @@ def test_a_claim_is_checked_against_the_best_other_run_by_run(spec):
 def test_only_runs_that_both_have_count_and_the_question_is_open(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: 1.0, 2: 5.0}, (FA, "any"): {2: 4.0}})
     assert check(spec, rows)["the paper's methods"] == [
-        *("open; **no**, within noise so far", "1 of 3", "5.000", "4.000 (Factor analysis)", "1.0000")
+        *("open; **no**, one run so far", "1 of 3", "5.000", "4.000 (Factor analysis)", "1.0000")
     ]
 
 
@@ -63,7 +63,7 @@ def test_a_failed_rival_leaves_the_question_open(spec):
 
 def test_a_run_without_a_number_leaves_the_question_open(spec):
     rows = make_rows({(PCA, "any"): {0: 1.0, 1: None, 2: None}, (FA, "any"): {0: 2.0, 1: 2.0, 2: 2.0}})
-    assert check(spec, rows)["the paper's methods"][:2] == ["open; yes, within noise so far", "1 of 3"]
+    assert check(spec, rows)["the paper's methods"][:2] == ["open; yes, one run so far", "1 of 3"]
 
 
 def test_a_method_without_the_quantity_is_no_rival():
@@ -71,7 +71,7 @@ def test_a_method_without_the_quantity_is_no_rival():
     methods.append({"name": FA, "estimator": "FactorAnalysis"})
     spec = make_spec(methods=methods, claims=[CLAIM])
     rows = make_rows({(PCA, "any"): {0: 1.0}, (FA, "any"): {0: 2.0}, (NMF, "any"): {0: None}})
-    assert check(spec, rows)["the paper's methods"][0] == "yes, within noise"
+    assert check(spec, rows)["the paper's methods"][0] == "yes, one run"
 
 
 def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
@@ -89,12 +89,12 @@ def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
     )
     lines = check(spec, rows)
     assert lines["the paper's methods"][:4] == [
-        "yes, within noise",
+        "yes, one run",
         "1 of 1",
         "2.000",
         "3.000 (VSC, default)",
     ]
-    assert lines["all readings"][:4] == ["**no**, within noise", "1 of 1", "2.000", "1.500 (VSC, authors)"]
+    assert lines["all readings"][:4] == ["**no**, one run", "1 of 1", "2.000", "1.500 (VSC, authors)"]
 
 
 def test_the_papers_own_methods_are_a_company_of_their_own():
@@ -138,7 +138,7 @@ def test_a_reading_of_which_fewer_splits_are_run_is_no_rival():
 def test_higher_may_be_better():
     spec = make_spec(claims=[{**CLAIM, "metric": "dci"}])
     rows = make_rows({(PCA, "any"): {0: 0.9}, (FA, "any"): {0: 0.8}}, metric="dci")
-    assert check(spec, rows)["the paper's methods"][0] == "yes, within noise"
+    assert check(spec, rows)["the paper's methods"][0] == "yes, one run"
 
 
 def test_a_claim_without_rows_says_so(spec):

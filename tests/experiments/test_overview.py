@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from sparsevae.experiments import overview as module
@@ -55,8 +57,14 @@ def test_a_claim_is_open_until_every_run_is_there(spec, tmp_path):
         assert answer in {"open; 0 of 1 so far", "open; 1 of 1 so far"}
 
 
-def test_each_reproduction_leaves_the_page(tmp_path):
-    reproduce("ablation", out=tmp_path, scale="smoke", only={"reading": ["paper"], "data_set": ["0.0"]})
-    assert not (tmp_path / "claims-smoke.md").exists()  # its claims are about the reading default
-    reproduce("ablation", out=tmp_path, scale="smoke", only={"reading": ["default"], "data_set": ["0.0"]})
-    assert "](ablation/smoke/table.md)" in (tmp_path / "claims-smoke.md").read_text(encoding="utf-8")
+def test_each_reproduction_leaves_the_page(spec, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[reproduce.__module__], "load_spec", lambda _: spec)
+    reproduce(spec.name, out=tmp_path, scale="paper", only={"method": ["PCA"]})
+    assert not (tmp_path / "claims-paper.md").exists()  # nobody to compare with
+    reproduce(spec.name, out=tmp_path, scale="paper")
+    assert "/paper/table.md)" in (tmp_path / "claims-paper.md").read_text(encoding="utf-8")
+
+
+def test_the_smoke_scale_claims_nothing(spec, tmp_path):
+    run_spec(spec, "smoke", Results(tmp_path / spec.name / "smoke"))
+    assert overview(tmp_path, "smoke") == ""

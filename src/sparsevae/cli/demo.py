@@ -173,7 +173,7 @@ def _explanation(rows: int, found: _Comparison) -> str:
     sentences = (
         "On the left is the truth, which feature depends on which hidden factor; on the right is what "
         f"SparseVAE found in {rows} rows, not knowing how many factors there are: {count}, agreeing with the "
-        f"truth {agreement} (a dot is an exact zero, a number the strength of a link).",
+        f"truth {agreement} (a dot is an exact zero; numbers compare within a row only).",
         "DCI is 1 where each factor found stands for one true factor and the other way round, and the "
         f"held-out MSE is the error of reconstruction on {rows} more rows; linear factor analysis is beside "
         "it with as many factors.",

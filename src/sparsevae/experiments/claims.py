@@ -38,7 +38,8 @@ class Comparison(NamedTuple):
     @property
     def answer(self) -> str:
         """In a word or three."""
-        answer = ("yes" if self.holds else "**no**") + ("" if self.clearly else ", within noise")
+        doubt = ", one run" if len(self.ours) == 1 else ", within noise"
+        answer = ("yes" if self.holds else "**no**") + ("" if self.clearly else doubt)
         return answer if self.complete else f"open; {answer} so far"
 
 

@@ -115,8 +115,9 @@ def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
             shown.append((f"{row['method']}, {row['reading']}", mask))
     for position, (title, mask) in enumerate(shown[:7]):
         axis = figure.add_subplot(grid[len(panels), position])
-        size = np.abs(mask).max() or 1.0
-        axis.imshow(np.abs(mask) / size, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        # Entries compare within a row only; white is an exact zero.
+        size = np.abs(mask) / np.abs(mask).max(1, keepdims=True).clip(1e-30)
+        axis.imshow(np.ma.masked_equal(size, 0.0), cmap="Blues", vmin=-0.4, vmax=1, aspect="auto")
         axis.set(title=f"mask, {title}", xlabel="factor", xticks=[], yticks=range(7))
         axis.set_yticklabels([f"$x_{j + 1}$" for j in range(7)], fontsize="small")
         axis.title.set_fontsize("small")

@@ -17,9 +17,9 @@ _HEAD = """# The claims at a glance
 
 Results at `{scale}` scale. Where a result has several data sets, a cell says on how many of them the claim
 holds, by the mean over the runs that both methods have. Within noise is a mean difference per run of less
-than two standard errors, or a single run. It is open until every run is there. The paper's methods are those
-of its table or figure; the same reading has simple methods beside them (PCA, LDA and others); all readings
-has the literal ones too, where their data are the same. How close it was is on the page of each result.
+than two standard errors. A claim is open until every run is there. The paper's methods are those of its table
+or figure; the same reading has simple methods beside them (PCA, LDA and others); all readings has the literal
+ones too, where their data are the same. How close it was is on the page of each result.
 
 """
 
@@ -59,7 +59,7 @@ def _answer(found: Sequence[Comparison], companies: Sequence[str], n_data_sets: 
             return own[0].answer
         if own:
             held = f"{sum(comparison.holds for comparison in own)} of {len(own)}"
-            if n_close := sum(not comparison.clearly for comparison in own):
+            if n_close := sum(not comparison.clearly and len(comparison.ours) > 1 for comparison in own):
                 held += f", {n_close} within noise"
             complete = len(own) == n_data_sets and all(comparison.complete for comparison in own)
             return held if complete else f"open; {held} so far"
