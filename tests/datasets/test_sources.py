@@ -40,7 +40,7 @@ def test_nothing_found_says_in_one_sentence_where_to_put_the_file(data_folder):
         locate(None, ("a.zip",), get_source("movielens-1m"))
     message = str(caught.value)
     assert "put a.zip there (from https://files.grouplens.org" in message
-    assert "pass path=" in message
+    assert "`sparsevae data fetch movielens-1m`, or pass path=" in message
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, DataError)
 

@@ -168,5 +168,5 @@ def locate(path: str | os.PathLike[str] | None, names: Sequence[str], source: So
             return folder / name
     raise DataNotFoundError(
         f"Expected {source.title.split(':')[0]} in {folder}; put {' or '.join(names)} there (from "
-        f"{source.url}), run sparsevae.datasets.fetch({source.name!r}), or pass path=."
+        f"{source.url}), get it by `sparsevae data fetch {source.name}`, or pass path= in Python."
     )

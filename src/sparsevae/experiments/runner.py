@@ -332,6 +332,7 @@ class _Clock:
         self.total = len(self.left)
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self.started = time.perf_counter()
+        self.told: set[str] = set()
 
     def leave_out(self, run: Run) -> None:
         """Another process has done this run."""
@@ -343,7 +344,10 @@ class _Clock:
         self.left.remove(run)
         self.seconds.setdefault((run.method, run.reading), []).append(seconds)
         count = f"[{self.total - len(self.left)}/{self.total}]"
-        how = f"{seconds:.1f} s" if failure is None else f"failed: {failure}"
+        how = f"{seconds:.1f} s"
+        if failure is not None:  # missing data fail many runs: a reason is told once
+            how = "failed as above" if failure in self.told else f"failed: {failure}"
+            self.told.add(failure)
         return f"{count} {run}: {how}" + (f"; {self._time_left()} left" if self.left else "")
 
     def _time_left(self) -> str:

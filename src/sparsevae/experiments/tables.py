@@ -209,10 +209,11 @@ def _failures(rows: pd.DataFrame) -> list[str]:
     failed = rows[rows["metric"] == FAILED]
     if failed.empty:
         return []
-    lines = [
-        "- {method} ({reading}), {data_set}, seed {seed}, split {split}: {note}".format(**row)
-        for row in records(failed)
-    ]
+    by_reason: dict[str, list[str]] = {}
+    for row in records(failed):
+        which = "{method} ({reading}), {data_set}, seed {seed}, split {split}".format(**row)
+        by_reason.setdefault(row["note"], []).append(which)
+    lines = [f"- {'; '.join(runs)}: {reason}" for reason, runs in by_reason.items()]
     return ["## Runs that failed", "\n".join(lines)]
 
 
