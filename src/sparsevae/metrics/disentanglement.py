@@ -50,7 +50,7 @@ def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
     Eastwood & Williams (2018). Importances are those of gradient boosted trees fitted on all given rows, one
     model per factor. Informativeness is the mean over factors of R2 on a random half of the rows with trees
     fitted on the other half, not below 0. The released code of the paper fits on 16 rows only, where the
-    score of one and the same code varies by 0.24: use several hundred rows. Codes that say nothing score 0.
+    score depends on which rows they are: use several hundred. Codes that say nothing score 0.
     """
     importances = code_importances(codes, factors, random_state=random_state)
     total = importances.sum()
