@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.estimators.evaluating import block_size, fixed_draws, in_blocks, map_rows
-from sparsevae.estimators.posterior import posterior
+from sparsevae.estimators.posterior import posterior, row_bounds, row_moments
 from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.likelihoods import Likelihood
@@ -293,13 +293,7 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         X = self._check_table(X, reset=False)
-        draws = self._draws()
-
-        def bound(module: FactorModule, x: Tensor) -> Tensor:
-            return module.bound(x, draws, posterior(module, x))
-
-        values = map_rows(self.module_, X, bound).astype(np.float64)
-        return values + float(self.module_.observation.log_jacobian())
+        return row_bounds(self.module_, X, self._draws(), row_moments(self.module_, X))
 
     def _draws(self) -> Tensor:
         """Draws of the noise behind `score_samples`: (n_draws, n_noise)."""

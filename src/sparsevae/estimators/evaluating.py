@@ -21,7 +21,9 @@ _CELLS_AT_ONCE = 1 << 20
 _ROWS_AT_ONCE = (16, 512)
 
 
-def map_rows(module: FactorModule, X: Any, function: Callable[[FactorModule, Tensor], Tensor]) -> np.ndarray:
+def map_rows(
+    module: FactorModule, X: Any, function: Callable[..., Tensor], *beside: np.ndarray
+) -> np.ndarray:
     """Apply a function of the module and some rows to all rows of a table.
 
     Parameters
@@ -30,7 +32,10 @@ def map_rows(module: FactorModule, X: Any, function: Callable[[FactorModule, Ten
         Without replicates.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     function : callable
-        Gets the module in float64 and rows in model units; returns a tensor with a row for each.
+        Gets the module in float64, rows in model units, and the same rows of each array ``beside`` in
+        float64; returns a tensor with a row for each.
+    *beside : ndarray of shape (n_samples, ...)
+        What is known of the rows, as their codes.
 
     Returns
     -------
@@ -46,9 +51,13 @@ def map_rows(module: FactorModule, X: Any, function: Callable[[FactorModule, Ten
         if isinstance(part, MaskedDecoder):
             part.precision = "float32"  # no rounding to bfloat16 on the way
     table = Table(X, exact.observation)
+    known = [torch.as_tensor(values, dtype=torch.float64) for values in beside]
+
+    def of_rows(rows: Tensor) -> Tensor:
+        return function(exact, table.rows(rows), *(values[rows] for values in known))
+
     with torch.inference_mode():
-        values = in_blocks(lambda rows: function(exact, table.rows(rows)), X.shape[0], block_size(module))
-    return values.float().numpy()
+        return in_blocks(of_rows, X.shape[0], block_size(module)).float().numpy()
 
 
 def in_blocks(function: Callable[[Tensor], Tensor], n_rows: int, size: int) -> Tensor:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from sparsevae.estimators.evaluating import map_rows
 from sparsevae.estimators.reading import Outputs
 from sparsevae.modules import FactorModule
 
-__all__ = ["newton_steps", "posterior"]
+__all__ = ["newton_steps", "posterior", "row_bounds", "row_moments"]
 
 _STEPS = 2
 _LENGTHS = (1.0, 0.4)  # of a step; a row takes the better one, or none
@@ -35,6 +38,22 @@ def posterior(module: FactorModule, x: Tensor) -> tuple[Tensor, Tensor]:
     ]
     means, log_variances = zip(*parts, strict=True)
     return torch.cat(means), torch.cat(log_variances)
+
+
+def row_moments(module: FactorModule, X: Any) -> np.ndarray:
+    """Mean and log variance of each row's `posterior`, side by side: (n_samples, 2 n_factors)."""
+    return map_rows(module, X, lambda module, x: torch.cat(posterior(module, x), -1))
+
+
+def row_bounds(module: FactorModule, X: Any, draws: Tensor, moments: np.ndarray) -> np.ndarray:
+    """ELBO of each row in the units of the table, given `row_moments`: (n_samples,)."""
+
+    def bound(module: FactorModule, x: Tensor, known: Tensor) -> Tensor:
+        mean, log_variance = known.chunk(2, -1)
+        return module.bound(x, draws, (mean, log_variance))
+
+    values = map_rows(module, X, bound, moments).astype(np.float64)
+    return values + float(module.observation.log_jacobian())
 
 
 @torch.no_grad()

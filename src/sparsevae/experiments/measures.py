@@ -20,7 +20,7 @@ from torch import Tensor
 from sparsevae.datasets import Dataset
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.estimators.evaluating import map_rows
-from sparsevae.estimators.posterior import posterior
+from sparsevae.estimators.posterior import row_bounds, row_moments
 from sparsevae.metrics import (
     dci,
     factor_accuracy,
@@ -61,13 +61,26 @@ class Fit:
         return self.estimator.transform(self.test.X)
 
     @cached_property
+    def moments(self) -> np.ndarray:
+        """`row_moments` of the test rows: found once, since finding them costs more than using them."""
+        return row_moments(self.estimator.module_, self.estimator._check_table(self.test.X, reset=False))
+
+    @cached_property
     def drawn(self) -> np.ndarray:
         """Codes of the test rows: one posterior draw each, where there is a posterior."""
         if not isinstance(self.estimator, FactorEstimator):
             return self.codes
         generator = torch.Generator().manual_seed(self.seed)
         X = self.estimator._check_table(self.test.X, reset=False)
-        return map_rows(self.estimator.module_, X, lambda module, x: _draw(module, x, generator))
+
+        def draw(module: FactorModule, x: Tensor, moments: Tensor) -> Tensor:
+            noise = torch.randn(len(x), module.n_noise, generator=generator, dtype=x.dtype)
+            if isinstance(module, VSCModule):  # its posterior is not Gaussian
+                return module.draw(module.posterior(x), noise)
+            mean, log_variance = moments.chunk(2, -1)
+            return mean + torch.exp(0.5 * log_variance) * noise
+
+        return map_rows(self.estimator.module_, X, draw, self.moments)
 
     def rebuilt(self, X: Any) -> np.ndarray:
         """Expected data of each row from the row itself; for counts, up to the row's total."""
@@ -118,30 +131,28 @@ class Measure(NamedTuple):
     digits: int = 3
 
 
-def reconstruction_nll(estimator: Any, X: Any, *, code: str = "mean", random_state: int = 0) -> float:
+def reconstruction_nll(estimator: Any, X: Any, codes: np.ndarray | None = None) -> float:
     """Mean of -log p(x | code) per row, without KL and without the multinomial coefficient.
 
     Parameters
     ----------
     estimator : a fitted estimator
     X : array or CSR array of shape (n_samples, n_features)
-    code : {"mean", "sample"}
-        At the posterior mean, or at one posterior draw as in the paper. Methods without a posterior have one
+    codes : ndarray of shape (n_samples, n_factors), optional
+        Factors of the rows; those that `transform` gives by default. Methods without a posterior have one
         code only.
-    random_state : int
-        Of the draws.
     """
-    X = estimator._check_table(X, reset=False)
     if isinstance(estimator, FactorEstimator):
-        generator = torch.Generator().manual_seed(random_state)
+        codes = estimator.transform(X) if codes is None else codes
+        X = estimator._check_table(X, reset=False)
 
-        def log_likelihood(module: FactorModule, x: Tensor) -> Tensor:
-            z = posterior(module, x)[0] if code == "mean" else _draw(module, x, generator)
+        def log_likelihood(module: FactorModule, x: Tensor, z: Tensor) -> Tensor:
             return module.log_likelihood(x, module.decode(z))
 
-        values = map_rows(estimator.module_, X, log_likelihood).astype(np.float64)
+        values = map_rows(estimator.module_, X, log_likelihood, codes).astype(np.float64)
         values = values + float(estimator.module_.observation.log_jacobian())
     else:
+        X = estimator._check_table(X, reset=False)
         values = estimator.score_samples(X)
     return float((_log_coefficient(estimator, X) - values).mean())
 
@@ -154,15 +165,6 @@ def score_of(estimator: Any, X: Any) -> float:
     return np.nan if evidence is None else float(evidence.mean())
 
 
-def _draw(module: FactorModule, x: Tensor, generator: torch.Generator) -> Tensor:
-    """One draw of the factors from the posterior of each row."""
-    noise = torch.randn(len(x), module.n_noise, generator=generator, dtype=x.dtype)
-    if isinstance(module, VSCModule):  # its posterior is not Gaussian
-        return module.draw(module.posterior(x), noise)
-    mean, log_variance = posterior(module, x)
-    return mean + torch.exp(0.5 * log_variance) * noise
-
-
 def _log_coefficient(estimator: Any, X: Any) -> np.ndarray:
     total = np.zeros(X.shape[0])
     for part, columns in estimator._likelihood().split(X.shape[1]):
@@ -173,12 +175,20 @@ def _log_coefficient(estimator: Any, X: Any) -> np.ndarray:
     return total
 
 
+def _mean_nll(fit: Fit) -> float:
+    gaussian = isinstance(fit.estimator, FactorEstimator)
+    codes = fit.moments[:, : fit.estimator.module_.n_factors] if gaussian else None
+    return reconstruction_nll(fit.estimator, fit.test.X, codes)
+
+
 def _bound_nll(fit: Fit) -> float | None:
-    score = score_of(fit.estimator, fit.test.X)
-    if np.isnan(score):
-        return None
     X = fit.estimator._check_table(fit.test.X, reset=False)
-    return float(_log_coefficient(fit.estimator, X).mean() - score)
+    if isinstance(fit.estimator, FactorEstimator):
+        bounds = row_bounds(fit.estimator.module_, X, fit.estimator._draws(), fit.moments)
+        score = float(bounds.mean())
+    else:
+        score = score_of(fit.estimator, X)
+    return None if np.isnan(score) else float(_log_coefficient(fit.estimator, X).mean() - score)
 
 
 def _completion(fit: Fit) -> float:
@@ -257,12 +267,10 @@ MEASURES: dict[str, Measure] = {
     "nll": Measure(
         "NLL",
         "lower",
-        lambda fit: reconstruction_nll(fit.estimator, fit.test.X, code="sample", random_state=fit.seed),
+        lambda fit: reconstruction_nll(fit.estimator, fit.test.X, fit.drawn),
         1,
     ),
-    "nll_mean": Measure(
-        "NLL at the posterior mean", "lower", lambda fit: reconstruction_nll(fit.estimator, fit.test.X), 1
-    ),
+    "nll_mean": Measure("NLL at the posterior mean", "lower", _mean_nll, 1),
     "nll_bound": Measure("minus ELBO", "lower", _bound_nll, 1),
     "completion": Measure(
         "perplexity of hidden entries",
