@@ -141,6 +141,13 @@ def test_higher_may_be_better():
     assert check(spec, rows)["the paper's methods"][0] == "yes, one run"
 
 
+def test_a_remark_follows_the_verdict(spec):
+    (claim,) = make_spec(n_seeds=3, claims=[{**CLAIM, "remark": "Few rows."}]).claims
+    rows = make_rows({("PCA", "any"): {0: 1.0}, (FA, "any"): {0: 2.0}})
+    plain = verdict(spec, "paper", spec.claims[0], rows)
+    assert verdict(spec, "paper", claim, rows) == f"{plain}\n\nFew rows."
+
+
 def test_a_claim_without_rows_says_so(spec):
     rows = make_rows({(FA, "any"): {0: 1.0}})
     assert verdict(spec, "paper", spec.claims[0], rows) == "**PCA is best.** Not measured yet."

@@ -47,6 +47,15 @@ def test_a_claim_has_a_line_with_its_answer_in_each_company(spec, tmp_path):
     assert answers[1] != "–"
 
 
+def test_remarks_on_claims_follow_the_table(monkeypatch, tmp_path):
+    spec = make_spec(claims=[CLAIM | {"remark": "Few rows."}])
+    monkeypatch.setattr(module, "load_specs", lambda: {spec.name: spec})
+    run_spec(spec, "paper", Results(tmp_path / spec.name / "paper"))
+    table, remarks = overview(tmp_path, "paper").split("## What to know about the answers")
+    assert "Few rows." not in table
+    assert remarks.strip() == "- *PCA is best.* Few rows."
+
+
 def test_a_claim_is_open_until_every_run_is_there(spec, tmp_path):
     results = Results(tmp_path / spec.name / "paper")
     run_spec(spec, "paper", results, only={"data_set": ["0.0"]})

@@ -93,7 +93,8 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
         for comparison in found
         for difference in [comparison.ours - comparison.theirs]
     ]
-    return f"**{claim.text}**\n\n{markdown_table(head, lines)}"
+    parts = [f"**{claim.text}**", markdown_table(head, lines), claim.remark]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _companies(spec: Spec, claim: Claim) -> Iterator[tuple[str, list[Rival]]]:

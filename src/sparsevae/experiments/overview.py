@@ -35,7 +35,7 @@ def overview(out: Path, scale: str) -> str:
         With the results in ``out/name/scale``.
     scale : str
     """
-    lines = []
+    lines, remarks = [], []
     for spec in load_specs().values() if scale != "smoke" else ():
         rows = current_rows(spec, scale, Results(out / spec.name / scale))
         for claim in spec.claims:
@@ -44,11 +44,15 @@ def overview(out: Path, scale: str) -> str:
                 companies, n_data_sets = companies_of(claim), len({run.data_set for run in spec.runs(scale)})
                 cells = [_answer(found, companies[:reach], n_data_sets) for reach in (1, 2, 3)]
                 lines.append([f"[{spec.name}]({spec.name}/{scale}/table.md)", claim.text, *cells])
+                if claim.remark:
+                    remarks.append(f"- *{claim.text}* {claim.remark}")
     if not lines:
         return ""
     head = ["result", "claim", "among the paper's methods", "among the same reading", "among all readings"]
-    table = markdown_table(head, lines)
-    return _HEAD.format(scale=scale) + table + "\n"
+    parts = [_HEAD.format(scale=scale) + markdown_table(head, lines)]
+    if remarks:
+        parts += ["## What to know about the answers", "\n".join(remarks)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _answer(found: Sequence[Comparison], companies: Sequence[str], n_data_sets: int) -> str:

@@ -115,6 +115,8 @@ class Claim:
     metric: str
     method: str = "Sparse VAE"
     reading: str = "default"
+    remark: str = ""
+    """What to know about the answer, whatever it is."""
 
 
 @dataclass(frozen=True)
