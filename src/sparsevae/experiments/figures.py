@@ -13,7 +13,7 @@ from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import run_of
 from sparsevae.experiments.spec import ANY, READINGS, Spec
-from sparsevae.experiments.tables import records, summarise
+from sparsevae.experiments.tables import records
 from sparsevae.metrics import match_codes
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _LOGARITHMIC = ("mse",)  # methods that fail are far from those that do not
+_BAND = (0.1, 0.9)  # shares of runs below the shaded band's edges
 
 
 def draw(spec: Spec, scale: str, rows: pd.DataFrame, folder: Path) -> list[Path]:
@@ -59,10 +60,14 @@ def _blank(figsize: tuple[float, float]) -> Figure:
 
 
 def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
-    """A panel per metric and reading: mean over data sets, with one standard deviation on either side."""
-    summary = summarise(rows)
-    metrics = [metric for metric in spec.figure_metrics if (summary["metric"] == metric).any()]
-    readings = [reading for reading in READINGS if (summary["reading"] == reading).any()] or [ANY]
+    """A panel per metric and reading: mean over runs, and where the middle eight tenths of them lie.
+
+    Not standard deviations: one fit that has failed would spread them beyond what the metric can be.
+    """
+    numbers = rows[rows["metric"].isin(spec.figure_metrics) & rows["value"].notna()]
+    numbers = numbers.assign(value=numbers["value"].astype(float), level=numbers["data_set"].astype(float))
+    metrics = [metric for metric in spec.figure_metrics if (numbers["metric"] == metric).any()]
+    readings = [reading for reading in READINGS if (numbers["reading"] == reading).any()] or [ANY]
     figure = _blank(figsize=(3.4 * len(readings) + 1.6, 3.0 * len(metrics) + 0.4))
     grid = figure.subplots(len(metrics), len(readings), squeeze=False, sharex=True, sharey="row")
     colours = {method.name: f"C{number}" for number, method in enumerate(spec.methods)}
@@ -70,7 +75,7 @@ def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
         for axis, reading in zip(axes, readings, strict=True):
             # A method that is the same in every reading is shown wherever the data are its own.
             shown = {reading, ANY} if spec.world(reading) == spec.world(ANY) else {reading}
-            of_panel = summary[(summary["metric"] == metric) & summary["reading"].isin(shown)]
+            of_panel = numbers[(numbers["metric"] == metric) & numbers["reading"].isin(shown)]
             for name, colour in colours.items():
                 _curve(axis, of_panel[of_panel["method"] == name], name, colour)
             axis.grid(alpha=0.2)
@@ -82,7 +87,13 @@ def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
         axis.set_xlabel(spec.x_title)
     lines = {line.get_label(): line for axis in grid.flat for line in axis.get_lines()}
     named = [name for name in colours if name in lines]
-    figure.legend([lines[name] for name in named], named, loc="outside right center", frameon=False)
+    figure.legend(
+        [lines[name] for name in named],
+        named,
+        title="mean, and the middle\neight tenths of runs",
+        loc="outside right center",
+        frameon=False,
+    )
     return figure
 
 
@@ -90,10 +101,11 @@ def _curve(axis: Axes, own: pd.DataFrame, label: str, colour: str) -> None:
     """One method over the levels of the data sets."""
     if own.empty:
         return
-    own = own.assign(level=own["data_set"].astype(float)).sort_values("level")
-    level, mean, sd = (own[name].to_numpy() for name in ("level", "mean", "sd"))
-    axis.plot(level, mean, marker="o", markersize=3, color=colour, label=label)
-    axis.fill_between(level, mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
+    values = own.groupby("level")["value"]
+    mean = values.mean()
+    axis.plot(mean.index, mean, marker="o", markersize=3, color=colour, label=label)
+    low, high = (values.quantile(share) for share in _BAND)
+    axis.fill_between(mean.index, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
