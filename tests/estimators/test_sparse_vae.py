@@ -256,3 +256,11 @@ def test_the_example_of_the_docstring_uses_names_that_exist():
     documented = SparseVAE.__doc__.split("Attributes")[0]
     for name in SparseVAE().get_params():
         assert name in documented, name
+
+
+def test_the_released_arithmetic_makes_no_zeros_until_the_mask_is_read(fit, make_model, make_table):
+    model = fit(make_model(recipe="authors", spike_rate=50.0, slab_rate=1.0, max_epochs=40), make_table())
+    assert (model.history_["n_nonzero"] == model.mask_.size).all()
+    size = np.abs(model.mask_)
+    assert (size[size > 0] > 0.01).all()
+    assert (size == 0).any()

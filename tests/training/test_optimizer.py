@@ -71,6 +71,16 @@ def test_adam_on_the_absolute_value_has_no_exact_zero():
         adam.step()
     assert_close(module.mask.detach(), SOLUTION, atol=0.02, rtol=0)
     assert (module.mask != 0).all()
+    assert_close(run(Quadratic(TARGET, 0.1), proximal=False), module.mask.detach())
+
+
+def test_adam_on_the_absolute_value_leaves_fixed_entries_alone():
+    module = Quadratic(TARGET, 0.1)
+    module.frozen[0, 0] = True
+    before = module.mask.detach().clone()
+    mask = run(module, 20, proximal=False)
+    assert mask[0, 0] == before[0, 0]
+    assert (mask != before).sum() == mask.numel() - 1
 
 
 def test_zeros_come_back_where_the_likelihood_wants_them():

@@ -47,7 +47,7 @@ class SparseVAE(Explained, FactorEstimator):
     recipe : {"default", "paper", "authors"}
         "default" is built to find the factors from any seed. "paper" takes the paper literally: identity
         prior covariance, given rates, random networks, no ladder. "authors" repeats the arithmetic of the
-        released code.
+        released code, whose mask has no zeros but by a threshold.
     spike_rate, slab_rate : float, optional
         Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the
         mask and the information that a sample carries about each feature, so that they mean the same for any

@@ -135,8 +135,9 @@ def train(
         best = _Best(module, phase.patience) if phase.patience and validation is not None else None
         for epoch in range(phase.epochs):
             # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at
-            # them.
-            module.zero_gradients = phase.name == "lasso" or epoch == 0 or bool(module.replicates)
+            # them. Without proximal steps there are none.
+            may_return = phase.name == "lasso" or epoch == 0 or not phase.proximal
+            module.zero_gradients = may_return or bool(module.replicates)
             optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
             kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
             rate = phase.rate_at(epoch)
@@ -229,7 +230,7 @@ def _epoch(
         else:
             optimizer.zero_grad()
             objective.backward()
-            optimizer.step(learning_rate, hold_mask=phase.hold_mask)
+            optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
         _accumulate(sums, loss, share)
         n_seen += x.shape[-2]
         if n_seen < n_rows and stop_requested():
@@ -237,7 +238,7 @@ def _epoch(
             seen = {name: value * (n_rows / n_seen) for name, value in sums.items()}
             return seen | module.penalties(n_rows)
     if phase.full_batch:
-        optimizer.step(learning_rate, hold_mask=phase.hold_mask)
+        optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
     module.closed_form_update(n_rows)
     return sums | module.penalties(n_rows)
 

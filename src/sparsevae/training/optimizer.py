@@ -1,4 +1,4 @@
-"""Adam for the network, and Adam followed by an exact proximal step for the mask."""
+"""Adam for the network; for the mask Adam with an exact proximal step, or plain Adam as in released code."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ class ProximalAdam:
         if module.config["gauge"] and module.decoder.first is None:
             self.network = [p for p in self.network if p is not module.decoder.heads]
         self.adam = Adam(self.network)
+        self.mask_adam = Adam([mask])
         self.learns_mask = mask.requires_grad
         self._mean = torch.zeros_like(mask)
         self._square = torch.zeros_like(mask)
@@ -113,7 +114,7 @@ class ProximalAdam:
         for parameter in (*self.network, self.module.mask):
             parameter.grad = None
 
-    def step(self, learning_rate: float, *, hold_mask: bool = False) -> None:
+    def step(self, learning_rate: float, *, hold_mask: bool = False, proximal: bool = True) -> None:
         """Move network and mask by one step.
 
         Parameters
@@ -121,13 +122,19 @@ class ProximalAdam:
         learning_rate : float
         hold_mask : bool
             Leave the mask where it is, while the network warms up.
+        proximal : bool
+            False moves the mask by Adam on likelihood and penalty together, as the released code does:
+            entries come close to zero and do not stay there.
         """
         self._clip()
         self.adam.step(learning_rate)
         if self.module.config["gauge"]:
             fix_gauge_(self.module.decoder)
         if self.learns_mask and not hold_mask:
-            self._step_mask(learning_rate)
+            if proximal:
+                self._step_mask(learning_rate)
+            else:
+                self._slide_mask(learning_rate)
             self.module.update_inclusion()
 
     @torch.no_grad()
@@ -154,6 +161,13 @@ class ProximalAdam:
             moved = torch.where(mask == 0, mask, moved)
             self._mean.masked_fill_(mask == 0, 0.0)
         mask.copy_(torch.where(module.frozen, mask, moved))
+
+    @torch.no_grad()
+    def _slide_mask(self, learning_rate: float) -> None:
+        module, mask = self.module, self.module.mask
+        slope = self.penalty_scale * module.proximal_weight(self.n_samples) * mask.sign()
+        mask.grad = (mask.grad + slope).masked_fill(module.frozen, 0.0)
+        self.mask_adam.step(learning_rate)
 
     @torch.no_grad()
     def _clip(self) -> None:

@@ -34,6 +34,8 @@ class Phase:
         Epochs over which the mask penalty grows to its full weight.
     hold_mask : bool
         Only the network moves.
+    proximal : bool
+        Whether the mask's penalty acts through proximal steps, which make exact zeros; see `ProximalAdam`.
     full_batch : bool
         One step per epoch with the gradient of all rows.
     patience : int
@@ -48,6 +50,7 @@ class Phase:
     kl_warmup: int = 0
     penalty_warmup: int = 0
     hold_mask: bool = False
+    proximal: bool = True
     full_batch: bool = False
     patience: int = 0
 

@@ -50,6 +50,8 @@ def initial_mask(estimator: Any, data: FitData) -> Tensor:
         return torch.as_tensor(mask)
     if init == "rotation" or (init == "auto" and not estimator.hidden_sizes and not estimator.anchors):
         return torch.as_tensor(_rotated_loadings(estimator, data))
+    if init == "auto" and estimator.recipe == "authors":
+        return torch.randn(shape, generator=data.generator)
     if init == "auto":
         return torch.ones(shape)
     return torch.rand(shape, generator=data.generator)

@@ -15,6 +15,7 @@ from sparsevae.training import Phase, TrainingLog, train
 __all__ = ["fit_literally"]
 
 _SPIKE_RATE, _SLAB_RATE = 10.0, 1.0
+_READ_FROM = 0.01  # size from which the released scripts take an entry of the mask for one
 
 
 def fit_literally(
@@ -25,8 +26,15 @@ def fit_literally(
     slab = min(_SLAB_RATE, spike) if estimator.slab_rate is None else float(estimator.slab_rate)
     rate = estimator.learning_rate
     patience = max(10, epochs // 5) if data.validation is not None else 0
-    phase = Phase("final", epochs, (rate, rate), spike_rate=spike, slab_rate=slab, patience=patience)
-    scale = data.training.n_rows / data.batch_size if estimator.recipe == "authors" else 1.0
+    released = estimator.recipe == "authors"
+    phase = Phase(
+        *("final", epochs, (rate, rate)),
+        spike_rate=spike,
+        slab_rate=slab,
+        proximal=not released,
+        patience=patience,
+    )
+    scale = data.training.n_rows / data.batch_size if released else 1.0
     log = train(
         module,
         data.training,
@@ -36,6 +44,10 @@ def fit_literally(
         penalty_scale=scale,
         progress=progress,
     )
+    if released:  # its zeros are those of its reader
+        with torch.no_grad():
+            small = (module.mask.abs() <= _READ_FROM) & ~module.frozen
+            module.mask.masked_fill_(small, 0.0)
     starts = pd.DataFrame(
         {
             "start": ["given"],
