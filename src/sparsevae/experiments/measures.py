@@ -176,8 +176,8 @@ def _log_coefficient(estimator: Any, X: Any) -> np.ndarray:
 
 
 def _mean_nll(fit: Fit) -> float:
-    gaussian = isinstance(fit.estimator, FactorEstimator)
-    codes = fit.moments[:, : fit.estimator.module_.n_factors] if gaussian else None
+    has_posterior = isinstance(fit.estimator, FactorEstimator)
+    codes = fit.moments[:, : fit.estimator.module_.n_factors] if has_posterior else None
     return reconstruction_nll(fit.estimator, fit.test.X, codes)
 
 
