@@ -207,8 +207,52 @@ def test_the_released_penalty_takes_each_pseudo_input_by_itself_and_counts_featu
     assert_close(module._sparsity_penalty(prior, log_share), expected)
 
 
+def test_a_released_gate_is_open_with_probability_one_from_zero_on(make_vsc, make_rows):
+    module, x = make_vsc(released=True), make_rows()
+    encoder = module.encoder
+    a = encoder.hidden(module._inputs(x, None)) @ encoder.gate_weight.mT + encoder.gate_bias
+    gamma = torch.sigmoid(module.posterior(x).logits)
+    assert (a > 0).any()
+    assert (a < 0).any()
+    assert_close(gamma, torch.minimum(a.exp(), torch.ones_like(a)), atol=2e-6, rtol=0)
+
+
+def test_moments_of_soft_gates_are_those_of_many_draws():
+    size = (200_000, 3)
+    generator = torch.Generator().manual_seed(0)
+    gamma = torch.tensor([0.02, 0.5, 0.97], dtype=FLOAT64)
+    posterior = SpikeSlab(
+        *(part.expand(size) for part in (gamma * 2 - 1, torch.log(gamma + 0.5), torch.logit(gamma)))
+    )
+    uniform = torch.rand(size, generator=generator, dtype=FLOAT64)
+    slab = posterior.mean + torch.exp(0.5 * posterior.log_variance) * torch.randn(
+        size, generator=generator, dtype=FLOAT64
+    )
+    z = torch.sigmoid(10.0 * (uniform - 1 + gamma)) * slab
+    mean, log_variance = (moment[0] for moment in posterior.relaxed_moments(10.0))
+    assert_close(z.mean(0), mean, atol=0.01, rtol=0)
+    assert_close(z.var(0), log_variance.exp(), atol=0.01, rtol=0.01)
+
+
+def test_released_gates_stay_soft_when_codes_are_read_and_the_right_ones_do_not(make_vsc, make_rows):
+    right, released = make_vsc().eval(), make_vsc(released=True).eval()
+    with torch.no_grad():
+        right.encoder.gate_bias.fill_(-1.0)
+        released.encoder.gate_bias.fill_(-1.0)
+        hard, soft = (m.draw(m.posterior(make_rows()), noise_of(right)) for m in (right, released))
+        relaxed = released.posterior(make_rows()).relaxed_moments(10.0)
+        assert_close(released.encode(make_rows()), relaxed)
+    assert (hard == 0).any()
+    assert (soft != 0).all()
+
+
 def test_a_score_is_a_bound_whatever_the_objective_was(make_vsc, make_rows):
     right, released = make_vsc().eval(), make_vsc(released=True).eval()
+    with torch.no_grad():  # of one γ in both forms
+        for module in (right, released):
+            module.encoder.gate_weight.zero_()
+        right.encoder.gate_bias.fill_(torch.logit(torch.tensor(0.3)))
+        released.encoder.gate_bias.fill_(torch.log(torch.tensor(0.3)))
     draws = noise_of(right, 5)
     assert_close(released.bound(make_rows(), draws), right.bound(make_rows(), draws))
 

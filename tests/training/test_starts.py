@@ -7,13 +7,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from sparsevae.training.initial import initial_outputs_, usual_start_
 from sparsevae.training.starts import (
     dense_starts,
     encoder_inputs,
-    initial_outputs_,
     slope_moments,
     sparse_start,
-    usual_start_,
 )
 
 

@@ -17,10 +17,10 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.estimators.reading import Outputs, average_slopes, strongest_features
 from sparsevae.modules import FactorModule
 from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.initial import initial_outputs_, usual_start_
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress, held_out_bound
 from sparsevae.training.progress import progress_bar
-from sparsevae.training.starts import initial_outputs_, usual_start_
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["NeuralEstimator"]

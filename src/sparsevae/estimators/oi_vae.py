@@ -16,7 +16,7 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules import FactorModule
 from sparsevae.modules.oi_vae import OIVAEModule
-from sparsevae.training.starts import initial_outputs_
+from sparsevae.training.initial import initial_outputs_
 from sparsevae.validation import check_positive
 
 __all__ = ["OIVAE"]

@@ -17,6 +17,7 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules import FactorModule
 from sparsevae.modules.vsc import VSCModule
+from sparsevae.training.initial import usual_layers_
 from sparsevae.validation import check_positive
 
 __all__ = ["VSC"]
@@ -44,7 +45,7 @@ class VSC(NeuralEstimator):
         with slabs that are pure noise, which shuts most gates for good on the tables of this package's
         results, so the default begins with slabs of their own. "authors" repeats the arithmetic of the
         sparse VAE's released code: a divergence that can be negative, the penalty times ``n_features``
-        instead of ``n_factors``, a prior that stays where it starts, no warm-up.
+        instead of ``n_factors``, a prior that stays where it starts, no warm-up, gates that stay soft.
     sparsity : float
         α, the share of open gates towards which the prior is drawn.
     n_pseudo_inputs : int
@@ -64,9 +65,9 @@ class VSC(NeuralEstimator):
 
     Notes
     -----
-    `transform` gives the posterior means γμ, `inclusion` the γ. `score` bounds log p(x) under the mixture
-    above: the selector counts as the posterior of u, with its divergence from π, and gates are open or shut,
-    not relaxed.
+    `transform` gives the posterior means, γμ where gates are open or shut, `inclusion` the γ. `score` bounds
+    log p(x) under the mixture above: the selector counts as the posterior of u, with its divergence from π,
+    and gates are open or shut, not relaxed.
     """
 
     module_: VSCModule
@@ -128,6 +129,12 @@ class VSC(NeuralEstimator):
                 f"Expected sparsity to be a share above 0 and below 1; got {self.sparsity!r}. The paper has "
                 "0.01."
             )
+
+    def _start_(self, module: FactorModule, data: FitData) -> None:
+        super()._start_(module, data)
+        if self.recipe == "authors":  # with γ capped at one, gates that begin open could not learn to shut
+            encoder = cast(VSCModule, module).encoder
+            usual_layers_([(encoder.gate_weight, encoder.gate_bias)], data.generator)
 
     def _n_warm(self, epochs: int) -> int:
         return 0 if self.recipe == "authors" else epochs // 3

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 from sparsevae.divergences import kl_bernoulli, kl_spike_slab
 from sparsevae.modules.base import Loss
@@ -26,7 +26,8 @@ from sparsevae.networks import Encoder
 __all__ = ["SpikeSlab", "VSCModule"]
 
 _SLOPES = (10.0, 100.0)  # of the relaxed step at the beginning and at the end of the warm-up
-_RELEASED_SLOPE = 10.0
+_RELEASED_SLOPE = 10.0  # at all times, when codes are read as well
+_SMALLEST = 1e-6  # probability that a gate is open, or shut, in the released arithmetic
 _OPEN = 1.0  # log-odds at which gates start: open often enough for every factor to be tried
 
 
@@ -47,6 +48,20 @@ class SpikeSlab(NamedTuple):
         between = torch.sigmoid(-self.logits) * self.mean.square()
         return gamma * self.mean, logsigmoid(self.logits) + torch.log(self.log_variance.exp() + between)
 
+    def relaxed_moments(self, slope: float) -> tuple[Tensor, Tensor]:
+        r"""Mean and log variance with the gate :math:`s = \mathrm{sigmoid}(c(u - 1 + \gamma))`, u uniform.
+
+        .. math:: E s = \left[\tfrac1c \log(1 + e^{cv})\right]_{\gamma - 1}^{\gamma}, \qquad
+            E s^2 = E s - \left[\tfrac1c \mathrm{sigmoid}(cv)\right]_{\gamma - 1}^{\gamma}
+
+        because :math:`s' = c\,s(1 - s)`.
+        """
+        high, low = slope * torch.sigmoid(self.logits), -slope * torch.sigmoid(-self.logits)
+        first = (softplus(high) - softplus(low)) / slope
+        second = first - (torch.sigmoid(high) - torch.sigmoid(low)) / slope
+        variance = second * self.log_variance.exp() + (second - first.square()) * self.mean.square()
+        return first * self.mean, torch.log(variance)
+
 
 class VSCModule(FactorModule):
     """A plain decoder under a spike-and-slab posterior and a prior of pseudo-inputs.
@@ -66,7 +81,8 @@ class VSCModule(FactorModule):
         A gate that can let nothing but noise through is soon shut, and what is shut hardly learns.
     released : bool
         Repeat the arithmetic of the sparse VAE's released code: another divergence, a stronger draw towards
-        α, pseudo-inputs and selector that stay where they start.
+        α, pseudo-inputs and selector that stay where they start, γ = min(1, eᵃ) of the encoder's third output
+        a, and gates that are never quite open or shut, when codes are read either.
     **options
         Further arguments of `FactorModule`.
     """
@@ -109,6 +125,7 @@ class VSCModule(FactorModule):
             replicates=shape,
             generator=generator,
             linear_path=self.config["linear_path"],
+            capped=released,
         )
         pseudo_inputs = torch.randn(*shape, n_pseudo_inputs, n_features, generator=generator)
         self.pseudo_inputs = nn.Parameter(pseudo_inputs, requires_grad=not released)
@@ -135,25 +152,28 @@ class VSCModule(FactorModule):
 
     def encode(self, x: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the factors under q(z | x), gates included."""
-        return self.posterior(x, seen).moments()
+        return self._moments_of(self.posterior(x, seen))
 
-    def draw(self, posterior: SpikeSlab, noise: Tensor) -> Tensor:
+    def draw(self, posterior: SpikeSlab, noise: Tensor, *, relaxed: bool | None = None) -> Tensor:
         r"""Factors from standard normal draws, of which half open the gates.
 
         .. math:: z = T(\Phi(\epsilon') - 1 + \gamma) \odot (\mu + \sigma \odot \epsilon)
 
-        with T the step function; a steep sigmoid in its place while training, so that γ receives a gradient.
+        with T the step function; a sigmoid in its place while training, so that γ receives a gradient, and at
+        all times in the released arithmetic.
 
         Parameters
         ----------
         posterior : SpikeSlab
             Parts of shape (..., n_samples, n_factors).
         noise : Tensor of shape (..., n_samples, 2 * n_factors)
+        relaxed : bool, optional
+            Whether T is the sigmoid, if not as above.
         """
         slab_noise, gate_noise = noise.chunk(2, -1)
         margin = torch.special.ndtr(gate_noise) - torch.sigmoid(-posterior.logits)
         slab = posterior.mean + torch.exp(0.5 * posterior.log_variance) * slab_noise
-        if self.training:
+        if self.training or self.config["released"] if relaxed is None else relaxed:
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
@@ -176,7 +196,7 @@ class VSCModule(FactorModule):
         posterior, prior, log_share = self.posterior(x, seen), self.prior(), self.select(x, seen)
         output = self.decode(self.draw(posterior, noise), features)
         if self.training:
-            self._collect(x, output, *posterior.moments(), features)
+            self._collect(x, output, *self._moments_of(posterior), features)
             self._shares = self._shares + log_share.detach().exp().sum(-2)
         divergence = _released_kl if self.config["released"] else kl_spike_slab
         kl = _selected(divergence, posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
@@ -190,10 +210,12 @@ class VSCModule(FactorModule):
         r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `FactorModule.bound`.
 
         The selector is the posterior of u, so its divergence from π counts too; the draw towards α does not.
-        It is a bound for a module with the released arithmetic as well, which has another objective.
+        Gates are open or shut: relaxed ones have no such bound. It is one for a module with the released
+        arithmetic as well, which has another objective.
         """
         own, log_share = self.posterior(x), self.select(x)
-        terms = [self.log_likelihood(x, self.decode(self.draw(own, draw))) for draw in draws]
+        drawn = (self.draw(own, draw, relaxed=False) for draw in draws)
+        terms = [self.log_likelihood(x, self.decode(z)) for z in drawn]
         choice = (log_share.exp() * (log_share - self.pseudo_share.log().unsqueeze(-2))).sum(-1)
         kl = _selected(kl_spike_slab, own, self.prior(), log_share) + choice
         return torch.stack(terms).double().mean(0) - kl.double()
@@ -231,6 +253,9 @@ class VSCModule(FactorModule):
         # At warmth 0 every slab is the standard normal: what a factor says, it says by its gate.
         return SpikeSlab(self.warmth * own.mean, self.warmth * own.log_variance, own.logits)
 
+    def _moments_of(self, posterior: SpikeSlab) -> tuple[Tensor, Tensor]:
+        return posterior.relaxed_moments(_RELEASED_SLOPE) if self.config["released"] else posterior.moments()
+
     def _slope(self) -> Tensor | float:
         if self.config["released"]:
             return _RELEASED_SLOPE
@@ -241,7 +266,7 @@ class VSCModule(FactorModule):
         alpha = torch.logit(torch.as_tensor(self.config["sparsity"], dtype=gamma.dtype, device=gamma.device))
 
         def distance(rate: Tensor) -> Tensor:
-            return kl_bernoulli(torch.logit(rate, eps=1e-6), alpha)
+            return kl_bernoulli(torch.logit(rate, eps=_SMALLEST), alpha)
 
         if self.config["released"]:  # the average over pseudo-inputs outside instead of inside
             return self.n_features * (share @ distance(gamma)).squeeze(-1)
@@ -253,7 +278,10 @@ class VSCModule(FactorModule):
 
 
 class _GatedEncoder(Encoder):
-    """An encoder with a third output, the log-odds of each factor's gate."""
+    """An encoder with a third output, the log-odds of each factor's gate.
+
+    ``capped`` takes the output for log γ instead, with zero for a cap, as the released code does.
+    """
 
     def __init__(
         self,
@@ -264,6 +292,7 @@ class _GatedEncoder(Encoder):
         replicates: tuple[int, ...],
         generator: torch.Generator | None,
         linear_path: bool,
+        capped: bool = False,
     ) -> None:
         super().__init__(
             n_features,
@@ -273,15 +302,19 @@ class _GatedEncoder(Encoder):
             generator=generator,
             linear_path=linear_path,
         )
+        self.capped = capped
         width = self.mean_weight.shape[-1]
         draw = torch.randn(*self.replicates, n_factors, width, generator=generator)
         self.gate_weight = nn.Parameter(draw * width**-0.5)
-        self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), _OPEN))
+        self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), 0.0 if capped else _OPEN))
 
     def gated(self, x: Tensor) -> SpikeSlab:
         """Slab and gate of each factor, for encoder inputs of shape (..., n_samples, n_features)."""
         h = self.hidden(x)
-        return SpikeSlab(*self.moments(x, h), h @ self.gate_weight.mT + self.gate_bias.unsqueeze(-2))
+        logits = h @ self.gate_weight.mT + self.gate_bias.unsqueeze(-2)
+        if self.capped:
+            logits = torch.logit(logits.clamp_max(0.0).exp(), eps=_SMALLEST)
+        return SpikeSlab(*self.moments(x, h), logits)
 
 
 def _selected(

@@ -25,16 +25,15 @@ from sparsevae.modules.gauge import fix_gauge_
 from sparsevae.modules.surgery import change_basis_, masked_copy, select
 from sparsevae.rotation import rotate_slopes
 from sparsevae.training.batches import Batches, Table
+from sparsevae.training.initial import initial_outputs_
 from sparsevae.training.loop import Progress, TrainingLog, held_out_bound, train
 from sparsevae.training.schedule import Phase
 
 __all__ = [
     "dense_starts",
     "encoder_inputs",
-    "initial_outputs_",
     "masked_starts",
     "sparse_start",
-    "usual_start_",
 ]
 
 _SLOPE_ROWS = 1000  # samples at which slopes are taken
@@ -50,44 +49,6 @@ _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 def encoder_inputs(table: Table, rows: Tensor, max_rows: int = 10_000) -> np.ndarray:
     """What the encoder sees of some rows, for the linear analysis behind the starts."""
     return table.observation.encoder_input(table.rows(_spread_rows(rows, max_rows))).cpu().numpy()
-
-
-@torch.no_grad()
-def initial_outputs_(module: FactorModule, feature_mean: Tensor) -> None:
-    """Begin at the features' means, so that the factors have only the variation to explain."""
-    module.decoder.intercept.copy_(module.observation.likelihood.initial_output(feature_mean))
-
-
-@torch.no_grad()
-def usual_start_(module: FactorModule, generator: torch.Generator) -> None:
-    """Draw weights and biases from U(-1/√n, 1/√n) for n inputs, in place, as PyTorch's linear layers begin.
-
-    Parameters
-    ----------
-    module : FactorModule
-    generator : torch.Generator
-
-    Notes
-    -----
-    It is where the released code begins. A decoder that begins at the features' means has noise for a first
-    lesson: at the paper's learning rate and without a warm-up of the KL term, all units of its last layer may
-    learn to be silent, for good. One that has yet to find the means needs its units, and keeps them.
-    """
-    encoder, decoder = module.encoder, module.decoder
-    layers: list[tuple[Tensor, Tensor | None]] = [
-        *zip(encoder.hidden_weights, encoder.hidden_biases, strict=True),
-        (encoder.mean_weight, encoder.mean_bias),
-        (encoder.log_variance_weight, encoder.log_variance_bias),
-        *zip(decoder.hidden_weights, decoder.hidden_biases, strict=True),
-        (decoder.heads, decoder.intercept),
-    ]
-    if decoder.first is not None:
-        layers.append((decoder.first, None))
-    for weight, bias in layers:
-        bound = weight.shape[-1] ** -0.5
-        for parameter in (weight, bias):
-            if parameter is not None:
-                parameter.copy_(bound * (2.0 * torch.rand(parameter.shape, generator=generator) - 1.0))
 
 
 def dense_starts(

@@ -11,8 +11,8 @@ import torch
 from sparsevae.estimators.preparing import FitData
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select
+from sparsevae.training.initial import initial_outputs_
 from sparsevae.training.loop import importance_bounds
-from sparsevae.training.starts import initial_outputs_
 
 __all__ = [
     "drop_lone_factors_",

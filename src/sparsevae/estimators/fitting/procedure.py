@@ -35,15 +35,14 @@ from sparsevae.estimators.preparing import FitData
 from sparsevae.modules import FactorModule
 from sparsevae.modules.surgery import select, stack
 from sparsevae.training import Phase, TrainingLog, train
+from sparsevae.training.initial import initial_outputs_, usual_start_
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
 from sparsevae.training.starts import (
     dense_starts,
-    initial_outputs_,
     masked_starts,
     sparse_start,
-    usual_start_,
 )
 
 __all__ = ["Candidate", "Fitted", "candidate_counts", "climbed_candidates", "fit_default", "fit_from_mask"]
