@@ -68,8 +68,12 @@ def test_the_example_shows_features_against_factors_and_masks(tmp_path):
     )
     results = Results(tmp_path)
     run_spec(spec, "paper", results)
-    (path,) = draw(spec, "paper", current_rows(spec, "paper", results), tmp_path)
+    rows = current_rows(spec, "paper", results)
+    (path,) = draw(spec, "paper", rows, tmp_path)
     assert imread(path).std() > 0
+    content = path.read_bytes()
+    draw(spec, "paper", rows.iloc[::-1], tmp_path)  # runs that ended in another order
+    assert path.read_bytes() == content
 
 
 def test_masks_are_shown_in_the_order_of_the_true_factors():

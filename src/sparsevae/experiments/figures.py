@@ -111,7 +111,8 @@ def _curve(axis: Axes, own: pd.DataFrame, label: str, colour: str) -> None:
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     """Features against factors, with the true curves; true and estimated mask."""
     data: dict[tuple[str, ...], Any] = {run.key: run.data_parameters for run in spec.runs(scale)}
-    panels = records(rows[rows["metric"] == "codes"])
+    places = {key: place for place, key in enumerate(data)}  # of the result's runs, whichever ended first
+    panels = sorted(records(rows[rows["metric"] == "codes"]), key=lambda row: places[run_of(row)])
     figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))
     grid = figure.add_gridspec(len(panels) + 1, 7)
     shown = [("true", np.asarray(make_sparse_factors(2, random_state=0).mask))]
