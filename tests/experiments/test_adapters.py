@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
+import torch
+from scipy import sparse, stats
+from scipy.special import digamma, gammaln
 from sklearn.decomposition import PCA, FactorAnalysis
+from torch.distributions import Dirichlet, kl_divergence
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.experiments.adapters import EASE, FactorAnalysisAdapter, LDAAdapter, PCAAdapter
@@ -55,6 +58,29 @@ def test_topics_reconstruct_the_size_of_each_row(counts):
     np.testing.assert_allclose(fitted._reconstruct(counts).sum(1), counts.sum(1))
     with pytest.raises(DataError, match="Negative values in data passed to LDA"):
         LDAAdapter(2).fit(counts - 9.0)
+
+
+def test_the_bound_of_topics_is_below_log_p_of_x_and_close(counts):
+    """Log p(x) by many draws of the shares of topics from their prior."""
+    few = np.minimum(counts, 3.0)
+    fitted = LDAAdapter(2, likelihood="multinomial", random_state=0).fit(few)
+    bounds = fitted.log_evidence(few)
+    shares = np.random.default_rng(0).dirichlet([0.5, 0.5], size=100_000) @ fitted._topics()
+    exact = [np.log(stats.multinomial.pmf(row, row.sum(), shares).mean()) for row in few[:20]]
+    assert (bounds[:20] <= np.array(exact) + 0.02).all()
+    assert np.mean(exact - bounds[:20]) < 0.5
+    assert LDAAdapter(2, likelihood="poisson", random_state=0).fit(few).log_evidence(few) is None
+
+
+def test_the_bound_of_topics_has_the_divergence_of_dirichlets(counts):
+    fitted = LDAAdapter(3, likelihood="multinomial", random_state=0).fit(counts)
+    gamma = fitted.model_.transform(counts, normalize=False)
+    q, prior = Dirichlet(torch.as_tensor(gamma)), Dirichlet(torch.full((3,), 1 / 3, dtype=torch.float64))
+    log_theta = digamma(gamma) - digamma(gamma.sum(1, keepdims=True))
+    fit = (counts * np.log(np.exp(log_theta) @ fitted._topics())).sum(1)
+    coefficient = gammaln(counts.sum(1) + 1) - gammaln(counts + 1).sum(1)
+    expected = coefficient + fit - kl_divergence(q, prior).numpy()
+    np.testing.assert_allclose(fitted.log_evidence(sparse.csr_array(counts)), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("adapter", [PCAAdapter, FactorAnalysisAdapter, LDAAdapter, EASE])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import digamma, gammaln, xlogy
 from sklearn.decomposition import PCA, FactorAnalysis, LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,7 +50,7 @@ class _Adapter(PlugInEstimator):
         return self.model_.transform(self._input(self._check_table(X, reset=False)))
 
     def log_evidence(self, X: Any) -> np.ndarray | None:
-        """Log p(x) of each row, where the model has one for the likelihood asked for; None otherwise."""
+        """Log p(x) of each row, or a bound on it; None where the likelihood asked for is not the model's."""
         return None
 
     @abstractmethod
@@ -128,12 +129,32 @@ class FactorAnalysisAdapter(_Gaussian):
 class LDAAdapter(_Adapter):
     """Latent Dirichlet allocation, of counts."""
 
+    def log_evidence(self, X: Any) -> np.ndarray | None:
+        r"""The ELBO of each row, with the topics for parameters, as a decoder's weights are.
+
+        .. math:: \log\binom{n_i}{x_i} + \sum_j x_{ij} \log \sum_k e^{E_q \log\theta_{ik}} \beta_{kj}
+            - D_{KL}[q(\theta_i) \,\|\, \mathrm{Dir}(\alpha)], \qquad q(\theta_i) = \mathrm{Dir}(\gamma_i)
+        """
+        if self.likelihood != "multinomial":
+            return None
+        X = self._check_table(X, reset=False)
+        gamma = self.model_.transform(X, normalize=False).astype(np.float64)
+        log_theta = digamma(gamma) - digamma(gamma.sum(1, keepdims=True))
+        weights = np.exp(log_theta) @ self._topics()
+        counts = (X.toarray() if hasattr(X, "toarray") else X).astype(np.float64)
+        coefficient = gammaln(counts.sum(1) + 1.0) - gammaln(counts + 1.0).sum(1)
+        alpha = np.full_like(gamma, self.model_.doc_topic_prior_)
+        divergence = _log_beta(alpha) - _log_beta(gamma) + ((gamma - alpha) * log_theta).sum(1)
+        return coefficient + xlogy(counts, weights).sum(1) - divergence
+
     def _make(self, n_factors: int) -> Any:
         return LatentDirichletAllocation(n_factors, random_state=self._seed())
 
+    def _topics(self) -> np.ndarray:
+        return self.model_.components_ / self.model_.components_.sum(1, keepdims=True)
+
     def _reconstruct(self, X: Any) -> np.ndarray:
-        topics = self.model_.components_ / self.model_.components_.sum(1, keepdims=True)
-        return self.model_.transform(X) @ topics * row_totals(X)[:, None]
+        return self.model_.transform(X) @ self._topics() * row_totals(X)[:, None]
 
     def _check_values(self, X: Any) -> Any:
         return _non_negative(super()._check_values(X), "LDA")
@@ -177,6 +198,11 @@ class EASE(_Adapter):
 
     def _reconstruct(self, X: Any) -> np.ndarray:
         return np.asarray(X @ self.model_)
+
+
+def _log_beta(concentration: np.ndarray) -> np.ndarray:
+    """Log of the multivariate beta function of each row."""
+    return gammaln(concentration).sum(1) - gammaln(concentration.sum(1))
 
 
 def _non_negative(X: Any, name: str) -> Any:
