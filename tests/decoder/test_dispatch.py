@@ -89,3 +89,20 @@ def test_factors_not_in_use_leave_where_they_cost_something(paths, make_problem,
     with torch.no_grad():
         decode(problem.mask, problem.z, problem.weights)
     assert paths == ["decode_sparse", "decode_blocked", "decode_sparse"]
+
+
+def test_factors_fixed_at_zero_leave_and_the_other_zeros_have_their_gradients(
+    paths, make_problem, outcome, assert_same
+):
+    size = {"n_samples": 120, "n_features": 60, "n_factors": 30, "hidden_sizes": (40, 40)}
+    problem = make_problem(**size, non_zeros=(3,))
+    fixed = torch.zeros_like(problem.mask, dtype=torch.bool)
+    fixed[:, 5:] = True
+    with torch.no_grad():
+        problem.mask[:, 5:] = 0.0
+        problem.mask[:, 0] = 1.0
+    expected = outcome(decode_literal, problem)
+    assert (expected["mask"][:, :5][problem.mask[:, :5] == 0] != 0).any()
+    expected["mask"][:, 5:] = 0.0
+    assert_same(outcome(decode, problem, fixed=fixed), expected, 1e-10)
+    assert paths == ["decode_sparse"]

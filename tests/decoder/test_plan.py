@@ -51,6 +51,16 @@ def test_only_empty_features_are_set_apart_when_zero_entries_need_gradients():
     assert len(plan.anchors) == 0
 
 
+def test_columns_that_are_fixed_at_zero_need_no_gradients():
+    mask = torch.tensor([[1.0, 0.0, 0.0, 2.0], [1.0, 1.0, 0.0, 0.0]])
+    fixed = torch.tensor([[False, True, True, True], [True, False, True, True]])
+    plan = plan_mask(mask, zero_gradients=True, fixed=fixed)
+    assert plan.active.tolist() == [0, 1, 3]
+    assert plan.zero_gradients
+    fixed[0, 2] = False  # somebody may come to use it
+    assert plan_mask(mask, zero_gradients=True, fixed=fixed).active is None
+
+
 @pytest.mark.parametrize("widths", [(20,), (20, 30), (20, 30, 10)])
 def test_sparser_masks_cost_less(widths):
     dense, anchors, empty = torch.ones(8, 4), torch.eye(4).repeat(2, 1), torch.zeros(8, 4)

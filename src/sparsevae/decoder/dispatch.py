@@ -25,6 +25,7 @@ def decode(
     *,
     precision: str = "float32",
     zero_gradients: bool = True,
+    fixed: Tensor | None = None,
     plan: MaskPlan | None = None,
 ) -> Tensor:
     """Decode by the fastest path that gives the gradients wanted.
@@ -40,6 +41,8 @@ def decode(
     zero_gradients : bool
         Whether mask entries that are exactly zero need their gradient. Without it, anchors and factors not in
         use cost next to nothing and such entries get the gradient zero.
+    fixed : boolean Tensor of shape (n_features, n_factors), optional
+        Entries that never change: a factor whose column is fixed at zero costs nothing either way.
     plan : MaskPlan, optional
         `plan_mask` of the mask's support with the same ``zero_gradients``, where the caller keeps one; found
         anew otherwise, which costs little.
@@ -56,7 +59,7 @@ def decode(
         return decode_dense(mask, z, weights)
     if plan is None:
         differentiated = torch.is_grad_enabled() and mask.requires_grad
-        plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated)
+        plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated, fixed=fixed)
     if plan.cost(weights.widths) < _WORTH_SORTING:
         return decode_sparse(mask, z, weights, precision=precision, plan=plan)
     return decode_blocked(mask, z, weights, precision=precision)

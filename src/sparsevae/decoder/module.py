@@ -80,7 +80,13 @@ class MaskedDecoder(nn.Module):
         return DecoderWeights(self.first, hidden, self.heads, self.intercept)
 
     def forward(
-        self, mask: Tensor | None, z: Tensor, features: Tensor | None = None, *, zero_gradients: bool = True
+        self,
+        mask: Tensor | None,
+        z: Tensor,
+        features: Tensor | None = None,
+        *,
+        zero_gradients: bool = True,
+        fixed: Tensor | None = None,
     ) -> Tensor:
         """Decode z under a mask.
 
@@ -93,6 +99,8 @@ class MaskedDecoder(nn.Module):
             Indices of the features wanted; all by default.
         zero_gradients : bool
             Whether mask entries that are zero need their gradient, see `decode`.
+        fixed : boolean Tensor of shape (n_features, n_factors), optional
+            Mask entries that never change.
 
         Returns
         -------
@@ -102,7 +110,8 @@ class MaskedDecoder(nn.Module):
         if features is not None:
             weights = weights.select(features)
             mask = None if mask is None else mask.index_select(-2, features)
-        return decode(mask, z, weights, precision=self.precision, zero_gradients=zero_gradients)
+            fixed = None if fixed is None else fixed.index_select(-2, features)
+        return decode(mask, z, weights, precision=self.precision, zero_gradients=zero_gradients, fixed=fixed)
 
     def extra_repr(self) -> str:
         """Return the sizes for ``repr``."""

@@ -27,11 +27,14 @@ class MaskPlan(NamedTuple):
     sizes : tuple of int
         Number of general features, of anchors, of empty features.
     active : Tensor of int or None
-        Factors that a general feature uses; None for all, with gradients for zero entries too.
+        Factors that a general feature uses, or may come to use where zero entries have gradients; None for
+        all.
     anchor_factors : Tensor of int
         The factor of each anchor, ascending.
     anchor_counts : tuple of int
         Number of anchors of each factor.
+    zero_gradients : bool
+        Whether entries of general features that are exactly zero get their gradient.
     """
 
     order: Tensor
@@ -40,6 +43,7 @@ class MaskPlan(NamedTuple):
     active: Tensor | None
     anchor_factors: Tensor
     anchor_counts: tuple[int, ...]
+    zero_gradients: bool = False
 
     @property
     def general(self) -> Tensor:
@@ -68,7 +72,7 @@ class MaskPlan(NamedTuple):
         return (general * n_general + anchor * n_anchors) / max(sum(self.sizes), 1)
 
 
-def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:
+def plan_mask(mask: Tensor, *, zero_gradients: bool = False, fixed: Tensor | None = None) -> MaskPlan:
     """Sort the features of a mask by what they need.
 
     Parameters
@@ -77,6 +81,8 @@ def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:
     zero_gradients : bool
         Whether mask entries that are exactly zero need their gradient. If so, only empty features are set
         apart: their gradient is zero in any case, because relu's derivative at zero is.
+    fixed : boolean Tensor of shape (n_features, n_factors), optional
+        Entries that never change: where a whole column is fixed at zero, nobody needs its gradient.
 
     Returns
     -------
@@ -92,12 +98,17 @@ def plan_mask(mask: Tensor, *, zero_gradients: bool = False) -> MaskPlan:
     rank, order = torch.sort(rank, stable=True)
     n_general, *anchor_counts, n_empty = torch.bincount(rank, minlength=n_factors + 2).tolist()
     n_anchors = n_features - n_general - n_empty
-    general = support if n_general == n_features else support.index_select(0, order[:n_general])
+    wanted = support
+    if zero_gradients:
+        wanted = torch.ones_like(support) if fixed is None else support | ~fixed
+    general = wanted if n_general == n_features else wanted.index_select(0, order[:n_general])
+    active = torch.nonzero(general.any(0)).squeeze(1)
     return MaskPlan(
         order,
         torch.argsort(order),
         (n_general, n_anchors, n_empty),
-        None if zero_gradients else torch.nonzero(general.any(0)).squeeze(1),
+        None if zero_gradients and len(active) == n_factors else active,
         rank[n_general : n_general + n_anchors] - 1,
         tuple(anchor_counts),
+        zero_gradients,
     )

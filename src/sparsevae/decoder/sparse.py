@@ -85,6 +85,7 @@ def _decode_general(
 ) -> Tensor:
     if plan.active is not None:
         mask, z, first = (tensor.index_select(1, plan.active) for tensor in (mask, z, first))
+    if not plan.zero_gradients:
         mask = mask * (mask.detach() != 0)
     return decode_groups(
         mask,

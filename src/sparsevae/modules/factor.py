@@ -183,7 +183,7 @@ class FactorModule(nn.Module):
         """Decoder output for each sample and feature: shape (..., n_samples, n_features)."""
         if not self.config["learned_mask"]:
             return self.decoder(None, z * self.used.unsqueeze(-2), features)
-        return self.decoder(self.mask, z, features, zero_gradients=self.zero_gradients)
+        return self.decoder(self.mask, z, features, zero_gradients=self.zero_gradients, fixed=self.frozen)
 
     def active(self) -> Tensor:
         """Which factors any feature uses, as 0 and 1: shape (..., n_factors)."""

@@ -55,6 +55,17 @@ def test_a_large_table_may_end_without_any_factor(fit):
     assert (model.transform(noise) == 0).all()
 
 
+def test_a_candidate_of_a_large_table_keeps_to_its_number_of_factors(fit):
+    """Rare counts: the noise of their gradients exceeds a young penalty, and spare factors would come in."""
+    rng = np.random.default_rng(0)
+    rates = 0.3 * np.exp(rng.normal(size=(400, 1)) @ rng.choice([0.0, 1.0], size=(1, 80)))
+    settings = {"n_init": 1, "max_epochs": 40, "random_state": 0, "likelihood": "poisson"}
+    model = fit(SparseVAE(8, **settings), rng.poisson(rates))
+    history, tried = model.history_, model.starts_.query("chosen")["start"].item()
+    ladder = history[history["phase"].isin(["lasso", "ladder", "final", "refine", "polish"])]
+    assert 0 < ladder["n_active"].max() <= int(tried.split(",")[0]) < 8
+
+
 def linear_table(weak, n_samples=3000):
     """Two factors with six features each, three of which may depend weakly on the other factor too."""
     rng = np.random.default_rng(0)

@@ -23,6 +23,7 @@ __all__ = [
     "fix_anchors_",
     "fix_covariance_",
     "freeze_constant_",
+    "freeze_spare_",
     "initial_mask",
     "name_factors_",
 ]
@@ -109,6 +110,18 @@ def freeze_constant_(module: FactorModule, data: FitData) -> None:
     with torch.no_grad():
         module.frozen[constant] = True
         module.mask[..., constant, :] = 0.0
+
+
+@torch.no_grad()
+def freeze_spare_(module: FactorModule) -> None:
+    """Keep the columns empty that are empty now: a candidate has as many factors as it began with.
+
+    A factor that no feature uses is noise to the decoder. Where samples carry little information each, as
+    rows of counts do, the noise of a gradient now and then exceeds the penalty, and every spare factor would
+    come in with a handful of features, to be thrown out again a few epochs later.
+    """
+    spare = ~(module.mask != 0).any(-2)
+    module.frozen[:, spare] = True
 
 
 def fix_covariance_(estimator: Any, module: FactorModule) -> None:

@@ -25,6 +25,7 @@ from sparsevae.estimators.fitting.constraints import (
     fix_anchors_,
     fix_covariance_,
     freeze_constant_,
+    freeze_spare_,
     initial_mask,
     name_factors_,
 )
@@ -135,6 +136,8 @@ def climbed_candidates(
         freeze_constant_(module, data)
         fix_covariance_(estimator, module)
         fix_anchors_(estimator, module)
+        if not is_small(estimator, data):  # small ones climb side by side and have `frozen` in common
+            freeze_spare_(module)
         candidates.append(Candidate(module, log, count))
     _climb(estimator, data, candidates, budget, progress)
     return candidates
