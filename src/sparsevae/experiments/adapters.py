@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import digamma, gammaln
 from sklearn.decomposition import PCA, FactorAnalysis, LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import DataError
+from sparsevae.metrics import log_likelihood
 from sparsevae.validation import check_positive, column_moments, constant_columns, row_totals
 
 __all__ = ["EASE", "FactorAnalysisAdapter", "LDAAdapter", "PCAAdapter"]
@@ -140,12 +141,10 @@ class LDAAdapter(_Adapter):
         X = self._check_table(X, reset=False)
         gamma = self.model_.transform(X, normalize=False).astype(np.float64)
         log_theta = digamma(gamma) - digamma(gamma.sum(1, keepdims=True))
-        weights = np.exp(log_theta) @ self._topics()
-        counts = (X.toarray() if hasattr(X, "toarray") else X).astype(np.float64)
-        coefficient = gammaln(counts.sum(1) + 1.0) - gammaln(counts + 1.0).sum(1)
+        weights = np.exp(log_theta) @ self._topics()  # which the likelihood makes to sum to one
+        fit = log_likelihood(X, weights, likelihood="multinomial") + row_totals(X) * np.log(weights.sum(1))
         alpha = np.full_like(gamma, self.model_.doc_topic_prior_)
-        divergence = _log_beta(alpha) - _log_beta(gamma) + ((gamma - alpha) * log_theta).sum(1)
-        return coefficient + xlogy(counts, weights).sum(1) - divergence
+        return fit - _log_beta(alpha) + _log_beta(gamma) - ((gamma - alpha) * log_theta).sum(1)
 
     def _make(self, n_factors: int) -> Any:
         return LatentDirichletAllocation(n_factors, random_state=self._seed())

@@ -173,7 +173,9 @@ class VSCModule(FactorModule):
         slab_noise, gate_noise = noise.chunk(2, -1)
         margin = torch.special.ndtr(gate_noise) - torch.sigmoid(-posterior.logits)
         slab = posterior.mean + torch.exp(0.5 * posterior.log_variance) * slab_noise
-        if self.training or self.config["released"] if relaxed is None else relaxed:
+        if relaxed is None:
+            relaxed = self.training or self.config["released"]
+        if relaxed:
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
