@@ -42,7 +42,7 @@ def test_every_method_can_be_compared_by_name(everything):
 
 def test_only_models_of_codes_have_a_score(everything):
     scored = everything.index[everything["score"].notna()]
-    assert list(scored) == ["SparseVAE", "SparseLinear", "VAE", "VSC", "OIVAE"]
+    assert set(scored) == {"SparseVAE", "SparseLinear", "VAE", "VSC", "OIVAE", "LDA"}
     assert list(everything.index[everything["sparsity"].notna()]) == [
         name for name in ("SparseVAE", "SparseLinear", "OIVAE", "NMF") if everything.loc[name, "factors"]
     ]
