@@ -21,6 +21,7 @@ from sparsevae.cli.console import to_json
 from sparsevae.cli.tables import TableFile
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
+from sparsevae.persistence import replacing
 from sparsevae.report import gather_evidence
 
 __all__ = [
@@ -188,12 +189,8 @@ def versions() -> dict[str, str]:
 
 def write_json(path: Path, content: Any, *, compact: bool = False) -> None:
     """Write JSON that a person can read, unless it is to be compact; the file is complete or not there."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with replacing(path) as partial:
         partial.write_text(to_json(content, compact=compact) + "\n", "utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_csv(
@@ -215,17 +212,14 @@ def write_output(frame: pd.DataFrame, path: Path) -> None:
     """Write a data frame in the format of the file's ending; it gets its name when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ending = path.suffix.lower()
-    partial = path.with_name(f".{path.stem}.partial{ending}")
-    try:
+    with replacing(path) as partial:
         if ending == ".npy":
-            np.save(partial, frame.to_numpy())
+            with partial.open("wb") as file:  # by its name, numpy would add an ending to one in capitals
+                np.save(file, frame.to_numpy())
         elif ending == ".parquet":
             _write_parquet(frame, partial)
         else:
             write_csv(frame, partial, separator="\t" if ending == ".tsv" else ",")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:

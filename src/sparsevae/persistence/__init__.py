@@ -13,6 +13,7 @@ from sparsevae.persistence.directory import (
     read_header,
     save_estimator,
 )
+from sparsevae.persistence.replacing import replacing
 
 __all__ = [
     "FORMAT_VERSION",
@@ -20,5 +21,6 @@ __all__ = [
     "SavedModelNotFoundError",
     "load_estimator",
     "read_header",
+    "replacing",
     "save_estimator",
 ]

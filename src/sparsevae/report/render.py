@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pandas as pd
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from sparsevae.persistence import replacing
 from sparsevae.report.figures import (
     correlation_figure,
     curve_figure,
@@ -141,7 +141,8 @@ def write_report(content: dict[str, Any], path: str | Path) -> dict[str, Path]:
     }
     named["page"].parent.mkdir(parents=True, exist_ok=True)
     for name, target in named.items():
-        _replace(target, text[name])
+        with replacing(target) as partial:
+            partial.write_text(text[name], "utf-8", newline="\n")
     return named
 
 
@@ -239,12 +240,3 @@ def _template(name: str) -> str:
 def _hash(script: str) -> str:
     """By which the page's own script, and no other, is let run."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, "utf-8", newline="\n")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
