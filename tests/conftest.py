@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("sparsevae")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str], Path]:
+    """Path of a real file or folder by name; where it is absent the test is skipped, with the reason."""
+    folder = Path(os.environ.get("SPARSEVAE_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+
+    def find(name: str) -> Path:
+        if not (folder / name).exists():
+            pytest.skip(f"real data not found: {folder / name} (set SPARSEVAE_TEST_DATA to its folder)")
+        return folder / name
+
+    return find
 
 
 @pytest.fixture

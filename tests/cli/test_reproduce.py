@@ -55,6 +55,20 @@ def test_a_result_leaves_rows_a_table_and_a_figure(example):
     assert {row["reading"] for row in rows} == {"default", "paper", "authors"}
 
 
+@pytest.mark.parametrize("name", ["movielens", "peerread", "shift", "topics", "zeisel", "nmf-topics"])
+def test_every_result_on_real_data_can_be_made(name, real_data, tmp_path):
+    """At smoke scale: every method, reading and measure of it, on a few rows of the real tables."""
+    for needed in ("ml-latest-small", "peerread_abstracts.jsonl.gz", "zeisel"):
+        folder = real_data(needed).parent
+    result = invoke("reproduce", name, "--scale", "smoke", "--out", tmp_path, "--data", folder)
+    assert result.exit_code == 0, result.stderr
+    spec = load_spec(name)
+    n_runs = len(spec.runs("smoke"))
+    assert f"{n_runs} of {n_runs} runs" in result.stdout
+    measured = {row["metric"] for row in Results(tmp_path / name / "smoke").rows() if row["value"]}
+    assert measured == set(spec.metrics)
+
+
 def test_progress_goes_to_stderr_with_the_time_left(example):
     _, result = example
     assert "[1/6] Sparse VAE (default), 0.6, seed 0, split 0: " in result.stderr

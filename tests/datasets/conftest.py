@@ -1,25 +1,6 @@
-"""Where the real data are: tests that need them skip, with the reason, where they are absent."""
-
-import os
-from pathlib import Path
+"""A data directory of the test's own."""
 
 import pytest
-
-
-@pytest.fixture(scope="session")
-def real_data():
-    """Path of a real file or folder by name, or a skip."""
-    folder = Path(
-        os.environ.get("SPARSEVAE_TEST_DATA") or Path(__file__).parents[2].parent / "shared" / "data"
-    )
-
-    def find(name):
-        path = folder / name
-        if not path.exists():
-            pytest.skip(f"real data not found: {path} (set SPARSEVAE_TEST_DATA to its folder)")
-        return path
-
-    return find
 
 
 @pytest.fixture

@@ -45,13 +45,15 @@ def test_a_cluster_finds_what_this_process_finds(cluster, tmp_path):
 
 
 def test_the_work_is_done_by_the_workers(cluster, tmp_path):
-    """Each worker has run tasks, and none of them is this process."""
-    run_spec(make_spec(), "paper", Results(tmp_path), backend="dask", scheduler=cluster.scheduler_address)
+    """Six runs are six tasks that workers have executed, and no worker is this process."""
     with distributed.Client(cluster) as client:
+        before = client.run(lambda dask_worker: dask_worker.state.executed_count)
+        run_spec(make_spec(), "paper", Results(tmp_path), backend="dask", scheduler=cluster.scheduler_address)
+        after = client.run(lambda dask_worker: dask_worker.state.executed_count)
         processes = client.run(os.getpid)
-        done = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.workers))
     assert os.getpid() not in processes.values()
-    assert len(set(processes.values())) == done == 2
+    assert len(set(processes.values())) == 2
+    assert sum(after.values()) - sum(before.values()) == 6
 
 
 def test_failures_on_a_worker_come_back_as_rows(cluster, tmp_path):

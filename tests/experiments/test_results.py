@@ -109,6 +109,17 @@ def test_a_failure_does_not_replace_a_success(results):
     assert len(results.finished()) == 1
 
 
+def test_a_failure_stands_beside_a_success_of_other_settings_until_the_next_success(results):
+    results.add(rows_of(settings="old"))
+    for _ in range(2):
+        assert results.add(rows_of(values=((FAILED, None),), settings="new"))
+        assert [(row["metric"], row["settings"]) for row in results.rows()] == [
+            *(("mse", "old"), ("dci", "old"), (FAILED, "new"))
+        ]
+    results.add(rows_of(settings="new"))
+    assert [(row["metric"], row["settings"]) for row in results.rows()] == [("mse", "new"), ("dci", "new")]
+
+
 def test_a_run_that_is_done_again_takes_the_place_of_the_first_unless_it_fails(results):
     results.add(rows_of())
     results.add(rows_of(seed=1))
@@ -143,7 +154,7 @@ def test_a_write_that_breaks_off_leaves_the_rows_as_they_were(results, monkeypat
 
 def test_what_a_killed_writer_left_is_cleared_away(results):
     results.add(rows_of())
-    (results.folder / ".partial-half").write_text("result,sca")
+    (results.folder / ".rows.1.partial.csv").write_text("result,sca")
     results.add(rows_of(seed=1))
     assert {path.name for path in results.folder.iterdir()} == {"rows.csv", ".lock"}
     assert len(results.finished()) == 2
@@ -201,5 +212,10 @@ def test_rows_of_two_different_data_are_not_mixed(results):
     with pytest.raises(DataError, match="Expected movielens as described in"):
         results.describe({"movielens": "1M", "peerread": "abstracts"})
     assert results.about() == {"movielens": "25M"}
-    results.describe({"movielens": "1M"}, replace=True)
+    results.add(rows_of(seed=1))
+    ((first, _),) = [item for item in results.finished().items() if item[0][3] == "0"]
+    results.describe({"movielens": "1M"}, making_way={"movielens": {first}})
     assert results.about() == {"movielens": "1M"}
+    assert {row["seed"] for row in results.rows()} == {"1"}  # no row of other data is left under the new name
+    results.describe({"movielens": "1M"}, making_way={"movielens": set(results.finished())})
+    assert len(results.finished()) == 1  # the same data: nothing has to go

@@ -38,7 +38,7 @@ def test_a_run_gives_a_row_per_metric_with_where_it_comes_from():
         ({"parameters": {"n_factors": 0}}, Source(), "ParameterError: Expected n_factors"),
         ({"estimator": "NMF"}, Source(), "Negative values in data passed to NMF"),
         ({"source": "peerread"}, "Expected PeerRead in a folder", "Expected PeerRead in a folder"),
-        ({"metrics": ("accuracy",)}, Source(), "Error"),
+        ({"metrics": ("accuracy",)}, Source(), "ValueError: "),
     ],
 )
 def test_what_goes_wrong_becomes_a_row_with_the_reason(changes, source, reason):
@@ -151,8 +151,63 @@ def test_other_data_take_the_place_of_the_old_only_where_all_runs_are_done_again
     with pytest.raises(DataError, match="got other data"):
         run_on("B", only={"data_set": ["0.4"]})
     assert results.about() == {"synthetic": "release A"}
-    assert run_on("B").n_done == 6
+    with pytest.raises(KeyboardInterrupt):
+        run_on("B", progress=_interrupt)  # whoever draws the table now finds one run, of the new data
     assert results.about() == {"synthetic": "release B"}
+    assert len(results.finished()) == 1
+    assert run_spec(spec, "paper", results).n_done == 5
+    assert results.about() == {"synthetic": "release B"}
+
+
+def _interrupt(_):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_redo_keeps_the_rows_that_were_there(results):
+    spec = make_spec()
+    run_spec(spec, "paper", results)
+    with pytest.raises(KeyboardInterrupt):
+        run_spec(spec, "paper", results, redo=True, progress=_interrupt)
+    assert len(results.finished()) == 6
+    assert len(results.rows()) == 18
+    assert run_spec(spec, "paper", results).n_found == 6
+
+
+def test_runs_of_another_result_are_done_again_there(results, tmp_path):
+    other, spec = Results(tmp_path / "other"), make_spec(shares_with="other")
+    run_spec(spec, "paper", other, only={"method": ["PCA"]})
+    told = []
+    outcome = run_spec(spec, "paper", results, shared=other, redo=True, progress=told.append)
+    assert (outcome.n_found, outcome.n_done) == (3, 3)
+    assert told[0] == "3 runs are those of other: there they can be done again."
+    before = results.rows()
+    run_spec(spec, "paper", results, shared=other)
+    assert results.rows() == before
+
+
+def test_the_time_left_is_that_of_runs_like_those_ahead(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(runner.time, "perf_counter", lambda: now[0])
+    methods = [{"name": name, "estimator": "PCA"} for name in ("slow", "quick")]
+    runs = make_spec(methods=methods, n_seeds=2, claims=[]).runs("paper")
+    clock = runner._Clock(runs)
+
+    def tick(run, seconds, failure=None):
+        now[0] += seconds
+        return clock.tick(run, seconds, failure)
+
+    def take(method, data_set):
+        return next(run for run in clock.left if (run.method, run.data_set) == (method, data_set))
+
+    failed = tick(take("slow", "0.0"), 5.0, "a worker process ended")
+    assert failed == "[1/12] slow, 0.0, seed 0, split 0: failed: a worker process ended"  # it tells nothing
+    tick(take("slow", "0.0"), 600.0)
+    tick(take("slow", "0.4"), 60.0)
+    tick(take("slow", "0.8"), 60.0)
+    for data_set in ("0.0", "0.4"):
+        tick(take("quick", data_set), 30.0)
+    said = tick(take("quick", "0.8"), 30.0)  # two slow ones of a minute are left, and three of half a minute
+    assert said.endswith("; about 4 min left")
 
 
 def test_a_choice_of_what_there_is_not_is_refused():

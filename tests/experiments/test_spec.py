@@ -100,6 +100,28 @@ def test_literal_readings_have_the_settings_of_the_paper(
             assert (run.parameters["spike_rate"], run.parameters["slab_rate"]) == (spike, slab)
 
 
+@pytest.mark.parametrize(
+    "name, other, data_set",
+    [
+        ("topics", "movielens", "MovieLens"),
+        ("topics", "peerread", "PeerRead"),
+        ("ablation", "synthetic", "0.6"),
+        ("example", "synthetic", "0.6"),
+    ],
+)
+@pytest.mark.parametrize("reading", ["paper", "authors"])
+def test_results_on_the_same_data_have_the_same_literal_settings(name, other, data_set, reading):
+    here, there = (
+        next(
+            dict(run.parameters)
+            for run in SPECS[result].runs("paper")
+            if (run.method, run.reading, run.data_set) == ("Sparse VAE", reading, data_set)
+        )
+        for result in (name, other)
+    )
+    assert here == there
+
+
 def test_the_default_reading_has_no_setting_of_the_paper_but_the_number_of_factors():
     for run in SPECS["peerread"].runs("paper"):
         if run.method == "Sparse VAE" and run.reading == "default":
@@ -133,8 +155,8 @@ def test_a_costly_reading_may_have_fewer_splits():
     spec = parse_spec("a", content(methods=methods, n_splits=3))
     splits = {(run.reading, run.split) for run in spec.runs("paper")}
     assert splits == {("paper", 0), *((reading, k) for reading in ("default", "authors") for k in range(3))}
-    nowhere = [{"name": "PCA", "estimator": "PCA", "splits": {"paper": 1}}]
-    with pytest.raises(ParameterError, match="splits of the reading 'paper' of 'PCA'"):
+    nowhere = [{"name": "VAE", "estimator": "VAE", "readings": ["default"], "splits": {"paper": 1}}]
+    with pytest.raises(ParameterError, match="splits of the reading 'paper' of 'VAE'"):
         parse_spec("a", content(methods=nowhere))
 
 
@@ -177,6 +199,19 @@ def test_settings_have_a_fingerprint_that_moves_with_them():
         ({"methods": [{"name": "A", "estimator": "VAE", "readings": ["mine"]}]}, "mine"),
         ({"methods": [{"name": "A", "estimator": "VAE", "in_paper": {"mse": {"B": "1 (2)"}}}]}, "numbers"),
         ({"scales": {"smoke": {"data_sets": ["B"]}}}, "smoke"),
+        ({"scales": {"smoke": {"n_splits": 1}}}, "'n_splits' of the scale 'smoke'"),
+        ({"scales": {"smoke": {"sources": {"peerraed": {}}}}}, "'peerraed' of the scale"),
+        ({"scales": {"smoke": {"settings": {"max_epoch": 1}}}}, "'max_epoch' in settings of smoke"),
+        ({"settings": {"n_factor": 1}}, "'n_factor' in settings"),
+        ({"published": {"max_epoch": 1}}, "'max_epoch' in published"),
+        ({"readings": {"paper": {"max_epoch": 1}}}, r"'max_epoch' in readings\.paper"),
+        ({"readings": {"author": {}}}, "the reading 'author'"),
+        ({"comparable": ["autors"]}, "the reading 'autors'"),
+        ({"data_sets": [{"name": "A", "source": "nowhere"}]}, "the source 'nowhere'"),
+        ({"data_sets": [{"name": "A", "source": "synthetic", "settings": {"k": 1}}]}, "'k' in settings of A"),
+        ({"splitting": "thirds"}, "the splitting 'thirds'"),
+        ({"examples": {"B": ["agent"]}}, "the data set 'B'"),
+        ({"claims": [{"text": "Good.", "metric": "mse", "method": "Spars VAE"}]}, "claim 'Spars VAE'"),
     ],
 )
 def test_a_description_that_names_what_there_is_not_is_refused(changes, word):

@@ -81,7 +81,8 @@ def reproduce(
             progress=say,
         )
     except KeyboardInterrupt:
-        say("Interrupted: the runs that had ended are kept, and the same command goes on from there.")
+        then = "--only chooses the others." if redo else "the same command goes on from there."
+        say(f"Interrupted: the runs that had ended are kept; {then}")
         raise typer.Exit(130) from None
     if as_json:
         print_json(_as_json(result, scale.value))

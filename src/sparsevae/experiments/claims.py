@@ -1,4 +1,4 @@
-"""Whether a claim holds: one method against the others, on the runs that both have."""
+"""Whether a claim holds: one method against the others, on the runs that both have, reading by reading."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ import pandas as pd
 
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
-from sparsevae.experiments.spec import ANY, Claim, Method, Run, Spec
+from sparsevae.experiments.spec import ANY, READINGS, Claim, Method, Run, Spec
 
-__all__ = ["Comparison", "companies_of", "comparisons", "verdict"]
+__all__ = ["EVERYONE", "PAPER", "SIMPLE", "Comparison", "comparisons", "verdict"]
+
+PAPER = "the paper's methods"
+SIMPLE = "simple methods too"
+EVERYONE = "other readings too"
 
 Rival = tuple[str, str]  # method, reading
 
 
 class Comparison(NamedTuple):
-    """A claim on one data set against one group of others, by the one of them that comes closest."""
+    """A claim in one reading, on one data set, against the one of a group that comes closest."""
 
+    reading: str
     data_set: str
     company: str
-    """Who the others are: the paper's methods, those of the same reading, all."""
+    """Who the others are: those of the paper, simple ones beside them, all readings of both."""
+    absent: tuple[str, ...]
+    """The paper's methods that are not among them: without the quantity, or not run as often."""
     holds: bool
     clearly: bool
     """Whether the mean difference per run is beyond two of its standard errors."""
@@ -44,11 +51,12 @@ class Comparison(NamedTuple):
 
 
 def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> list[Comparison]:
-    """A claim on each data set and in each company in which it can be checked.
+    """A claim in each reading, on each data set and in each company in which it can be checked.
 
     Methods are compared on the same data, seed and split only. As long as a run is missing or has failed, the
     question is open. No rival is a method that does not have the quantity at all, or of which fewer splits
-    are run.
+    are run. In the method's first reading ever larger groups are the company, in the others the methods of
+    the paper in the same reading.
 
     Parameters
     ----------
@@ -58,21 +66,26 @@ def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> lis
     rows : DataFrame
         From `current_rows`.
     """
+    runs, (own,) = spec.runs(scale), [method for method in spec.methods if method.name == claim.method]
+    papers = [
+        method.name
+        for method in spec.methods
+        if method is not own and not method.added and not method.reference
+    ]
+    asked = [
+        (reading, data_set.name, company, rivals)
+        for reading in own.readings
+        for data_set in spec.data_sets
+        for company, rivals in _companies(spec, own, reading)
+    ]
     found = []
-    runs = spec.runs(scale)
-    for data_set in spec.data_sets:
-        of_data = rows[rows["data_set"] == data_set.name]
-        expected = [run for run in runs if run.data_set == data_set.name]
-        for company, rivals in _companies(spec, claim):
-            comparison = _compare(claim, data_set.name, company, rivals, of_data, expected)
-            if comparison is not None:
-                found.append(comparison)
+    for reading, data_set, company, rivals in asked:
+        of_data = rows[rows["data_set"] == data_set]
+        expected = [run for run in runs if run.data_set == data_set]
+        comparison = _compare(claim, reading, data_set, company, rivals, papers, of_data, expected)
+        if comparison is not None:
+            found.append(comparison)
     return found
-
-
-def companies_of(claim: Claim) -> tuple[str, str, str]:
-    """Names of the ever larger groups in which a claim is checked."""
-    return "the paper's methods", f"reading {claim.reading}", "all readings"
 
 
 def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
@@ -80,11 +93,12 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
     found = comparisons(spec, scale, claim, rows)
     if not found:
         return f"**{claim.text}** Not measured yet."
-    measure, label = MEASURES[claim.metric], f"{claim.method}, {claim.reading}"
-    head = ["data", "among", "holds", "runs", f"{measure.title}: {label}", "best other", "difference per run"]
+    measure = MEASURES[claim.metric]
+    title = f"{measure.title}: {claim.method}"
+    head = ["reading", "data", "among", "holds", "runs", title, "best other", "difference per run"]
     lines = [
         [
-            *(comparison.data_set, comparison.company, comparison.answer),
+            *(comparison.reading, comparison.data_set, _among(comparison), comparison.answer),
             f"{len(comparison.ours)} of {comparison.n_expected}",
             number(comparison.ours.mean(), digits=measure.digits),
             f"{number(comparison.theirs.mean(), digits=measure.digits)} ({_label(comparison.rival)})",
@@ -97,28 +111,26 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _companies(spec: Spec, claim: Claim) -> Iterator[tuple[str, list[Rival]]]:
+def _companies(spec: Spec, own: Method, reading: str) -> Iterator[tuple[str, list[Rival]]]:
     """Ever larger groups of others: of the paper's table, of the same reading, all; none twice."""
 
     def rivals(readings: Sequence[str], methods: Sequence[Method]) -> list[Rival]:
         return [
-            (method.name, reading)
+            (method.name, other)
             for method in methods
-            if method.name != claim.method and not method.reference
-            for reading in method.readings
-            if reading in readings and reading not in method.splits
-            if spec.world(reading) == spec.world(claim.reading)
+            if method is not own and not method.reference
+            for other in method.readings
+            if other in readings and (other not in method.splits or reading in own.splits)
+            if spec.world(other) == spec.world(reading)
         ]
 
-    alike = (claim.reading, ANY)
-    every = [reading for method in spec.methods for reading in method.readings]
+    alike = (reading, ANY)
+    groups = {PAPER: rivals(alike, [method for method in spec.methods if not method.added])}
+    if reading == own.readings[0]:
+        groups[SIMPLE] = rivals(alike, spec.methods)
+        groups[EVERYONE] = rivals([*READINGS, ANY], spec.methods)
     before: list[Rival] = []
-    groups = (
-        rivals(alike, [method for method in spec.methods if not method.added]),
-        rivals(alike, spec.methods),
-        rivals(every, spec.methods),
-    )
-    for name, group in zip(companies_of(claim), groups, strict=True):
+    for name, group in groups.items():
         if group != before:
             yield name, group
         before = group
@@ -126,20 +138,24 @@ def _companies(spec: Spec, claim: Claim) -> Iterator[tuple[str, list[Rival]]]:
 
 def _compare(
     claim: Claim,
+    reading: str,
     data_set: str,
     company: str,
     rivals: Sequence[Rival],
+    papers: Sequence[str],
     rows: pd.DataFrame,
     expected: Sequence[Run],
 ) -> Comparison | None:
     """The rival that comes closest, or is furthest ahead; None without runs that two methods have."""
-    own, complete = _values(rows, claim.metric, (claim.method, claim.reading), expected)
+    own, complete = _values(rows, claim.metric, (claim.method, reading), expected)
     sign = 1.0 if MEASURES[claim.metric].better == "lower" else -1.0  # a positive gap: the other is better
     closest: tuple[float, Rival, pd.Series, pd.Series] | None = None
+    present = set()
     for rival in rivals:
         theirs, all_there = _values(rows, claim.metric, rival, expected)
         if all_there and theirs.empty:
             continue  # it does not have the quantity
+        present.add(rival[0])
         complete = complete and all_there
         both = own.index.intersection(theirs.index)
         if len(both):
@@ -149,9 +165,19 @@ def _compare(
     if closest is None:
         return None
     gap, rival, ours, theirs = closest
-    n_expected = len({(run.seed, run.split) for run in expected})
-    clearly = _is_clear(ours - theirs)
-    return Comparison(data_set, company, gap < 0, clearly, complete, n_expected, ours, theirs, rival)
+    return Comparison(
+        reading=reading,
+        data_set=data_set,
+        company=company,
+        absent=tuple(name for name in papers if name not in present),
+        holds=gap < 0,
+        clearly=_is_clear(ours - theirs),
+        complete=complete,
+        n_expected=sum((run.method, run.reading) == (claim.method, reading) for run in expected),
+        ours=ours,
+        theirs=theirs,
+        rival=rival,
+    )
 
 
 def _is_clear(differences: pd.Series) -> bool:
@@ -169,6 +195,11 @@ def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Ru
     n_expected = sum((run.method, run.reading) == which for run in expected)
     numbers = measured.dropna().astype(float)
     return numbers, len(measured) == n_expected and len(numbers) in (0, n_expected)
+
+
+def _among(comparison: Comparison) -> str:
+    without = f" (without {', '.join(comparison.absent)})" if comparison.absent else ""
+    return comparison.company + without
 
 
 def _label(rival: Rival) -> str:

@@ -17,7 +17,7 @@ from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.estimators.base import TableEstimator
 from sparsevae.exceptions import DataError, DivergenceError, ParameterError
 from sparsevae.experiments.adapters import EASE, FactorAnalysisAdapter, LDAAdapter, PCAAdapter
-from sparsevae.experiments.measures import reconstruction_nll, score_of
+from sparsevae.experiments.measures import reconstruction_nll, score_of, sparsity_of
 from sparsevae.validation import check_fraction
 
 __all__ = ["METHODS", "compare", "make_estimators", "parse_methods"]
@@ -205,7 +205,5 @@ def _measure(estimator: TableEstimator, training: Any, test: Any) -> dict[str, A
     row["seconds"] = time.perf_counter() - started
     row["score"], row["reconstruction"] = score_of(estimator, test), reconstruction_nll(estimator, test)
     row["factors"] = len(estimator.active_factors_)
-    if hasattr(estimator, "loadings"):
-        loadings = estimator.loadings().to_numpy()
-        row["sparsity"] = float((loadings == 0).mean()) if loadings.size else np.nan
-    return row
+    sparsity = sparsity_of(estimator)
+    return row if sparsity is None else {**row, "sparsity": sparsity}

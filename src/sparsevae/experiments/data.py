@@ -27,7 +27,7 @@ from sparsevae.datasets import (
     make_sparse_factors,
 )
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.spec import Run
+from sparsevae.experiments.spec import SPLITTINGS, Run
 
 __all__ = ["Source", "load_source", "make_data"]
 
@@ -95,7 +95,7 @@ def _split(data: Dataset, run: Run) -> tuple[np.ndarray, np.ndarray]:
         folds = StratifiedKFold(run.n_splits, shuffle=True, random_state=run.seed).split(rows, data.target)
     else:
         raise ParameterError(
-            f"Expected splitting to be one of folds, stratified, half, given, none; got {run.splitting!r}."
+            f"Expected splitting to be one of {', '.join(SPLITTINGS)}; got {run.splitting!r}."
         )
     return list(folds)[run.split]
 

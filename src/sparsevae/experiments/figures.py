@@ -15,6 +15,7 @@ from sparsevae.experiments.results import run_of
 from sparsevae.experiments.spec import ANY, READINGS, Spec
 from sparsevae.experiments.tables import records
 from sparsevae.metrics import match_codes
+from sparsevae.persistence import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +48,8 @@ def draw(spec: Spec, scale: str, rows: pd.DataFrame, folder: Path) -> list[Path]
         return []
     figure = _FIGURES[spec.figure](spec, scale, rows)
     path = folder / f"{spec.name}.png"
-    # Without a date in it, the same rows give the same file.
-    figure.savefig(path, dpi=130, bbox_inches="tight", metadata={"Software": None})
+    with replacing(path) as partial:  # without a date in it, the same rows give the same file
+        figure.savefig(partial, dpi=130, bbox_inches="tight", metadata={"Software": None})
     return [path]
 
 

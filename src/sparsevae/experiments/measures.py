@@ -38,7 +38,7 @@ from sparsevae.metrics import (
 from sparsevae.modules import FactorModule
 from sparsevae.modules.vsc import VSCModule
 
-__all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of"]
+__all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of", "sparsity_of"]
 
 _FLOOR = 1e-6  # smallest share of a word, as in the released code
 _RELEASED_ROWS = 16  # on which the released code computes its DCI
@@ -129,6 +129,8 @@ class Measure(NamedTuple):
     """ "lower", "higher", or empty where neither is."""
     compute: Callable[[Fit], Any]
     digits: int = 3
+    is_list: bool = False
+    """Whether the value is for a figure or a list of topics, and no number."""
 
 
 def reconstruction_nll(estimator: Any, X: Any, codes: np.ndarray | None = None) -> float:
@@ -214,10 +216,16 @@ def _support_f1(fit: Fit) -> float | None:
     return None if mask is None else support_f1(mask, fit.test.mask)
 
 
-def _sparsity(fit: Fit) -> float | None:
-    if not hasattr(fit.estimator, "loadings"):
+def sparsity_of(estimator: Any) -> float | None:
+    """Share of exact zeros among the loadings of the factors in use; None without loadings.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    """
+    if not hasattr(estimator, "loadings"):
         return None
-    loadings = fit.estimator.loadings().to_numpy()
+    loadings = estimator.loadings().to_numpy()
     return float((loadings == 0).mean()) if loadings.size else None
 
 
@@ -298,15 +306,15 @@ MEASURES: dict[str, Measure] = {
     "support_f1": Measure("F-score of the support", "higher", _support_f1),
     "accuracy": Measure("accuracy", "higher", _accuracy),
     "n_factors": Measure("factors in use", "", lambda fit: len(fit.estimator.active_factors_), 1),
-    "sparsity": Measure("share of zero loadings", "", _sparsity, 2),
+    "sparsity": Measure("share of zero loadings", "", lambda fit: sparsity_of(fit.estimator), 2),
     "coherence": Measure("NPMI coherence", "higher", lambda fit: _coherence(fit, _weights(fit))),
     "coherence_ends": Measure(
         "NPMI coherence of both ends", "higher", lambda fit: _coherence(fit, _ends(fit))
     ),
     "diversity": Measure("diversity", "higher", _diversity),
-    "topics": Measure("topics", "", lambda fit: _names(fit, _weights(fit))),
-    "ends": Measure("ends", "", lambda fit: _names(fit, _ends(fit))),
-    "mask": Measure("mask", "", _mask),
-    "codes": Measure("codes", "", lambda fit: np.round(fit.codes, 3).tolist()),
+    "topics": Measure("topics", "", lambda fit: _names(fit, _weights(fit)), is_list=True),
+    "ends": Measure("ends", "", lambda fit: _names(fit, _ends(fit)), is_list=True),
+    "mask": Measure("mask", "", _mask, is_list=True),
+    "codes": Measure("codes", "", lambda fit: np.round(fit.codes, 3).tolist(), is_list=True),
 }
 """What can be measured, by the name that rows have for it."""

@@ -16,6 +16,7 @@ from sparsevae.experiments.results import Results
 from sparsevae.experiments.runner import Outcome, Progress, run_spec
 from sparsevae.experiments.spec import Spec, load_spec
 from sparsevae.experiments.tables import current_rows, render, summarise
+from sparsevae.persistence import replacing
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -111,6 +112,5 @@ def reproduce(
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")

@@ -12,8 +12,7 @@ import json
 import math
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +21,9 @@ from typing import Any
 import pandas as pd
 
 from sparsevae.exceptions import DataError
+from sparsevae.persistence import replacing
 
-__all__ = ["COLUMNS", "FAILED", "KEY", "Results", "read_value", "run_of"]
+__all__ = ["COLUMNS", "FAILED", "KEY", "Key", "Results", "read_value", "run_of"]
 
 KEY = ("method", "reading", "data_set", "seed", "split")
 COLUMNS = (
@@ -32,8 +32,6 @@ COLUMNS = (
 )
 FAILED = "failed"
 """The metric of the only row of a run that failed; its note has the reason."""
-
-_PARTIAL = ".partial-"  # how files begin that are being written
 
 Row = Mapping[str, Any]
 Key = tuple[str, ...]
@@ -89,12 +87,14 @@ class Results:
     def add(self, rows: Sequence[Row], *, replace: bool = False) -> bool:
         """Add the rows of one run, in place of what another attempt at the same run has left.
 
+        A failure takes the place of earlier failures only: good rows, of other settings perhaps, are kept.
+
         Parameters
         ----------
         rows : sequence of dict
             All of one run.
         replace : bool
-            Whether rows of a run that ended well with the same settings make way too; not for a failure.
+            Whether rows of a run that ended well with the same settings make way too.
 
         Returns
         -------
@@ -103,14 +103,19 @@ class Results:
         """
         new = [{name: _text(row.get(name, "")) for name in COLUMNS} for row in rows]
         (key,) = {run_of(row) for row in new}
-        replace = replace and new[0]["metric"] != FAILED
+        failed = new[0]["metric"] == FAILED
         with self._locked():
             there = self.rows()
             same = [row for row in there if run_of(row) == key]
             good = {row["metric"] for row in same if row["settings"] == new[0]["settings"]} - {FAILED}
-            if good.issuperset({row["metric"] for row in new} - {FAILED}) and good and not replace:
+            if (
+                good.issuperset({row["metric"] for row in new} - {FAILED})
+                and good
+                and (failed or not replace)
+            ):
                 return False
-            self._write([row for row in there if run_of(row) != key] + new)
+            kept = [row for row in there if run_of(row) != key or (failed and row["metric"] != FAILED)]
+            self._write(kept + new)
         return True
 
     def about(self) -> dict[str, str]:
@@ -118,29 +123,36 @@ class Results:
         path = self.folder / "about.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def describe(self, sources: Mapping[str, str], *, replace: bool = False) -> None:
+    def describe(
+        self, sources: Mapping[str, str], *, making_way: Mapping[str, Collection[Key]] | None = None
+    ) -> None:
         """Keep descriptions of data, beside those that are there.
 
         Parameters
         ----------
         sources : dict
             From source to description.
-        replace : bool
-            Whether other data than those behind the rows may take their place.
+        making_way : dict, optional
+            From source to its runs, where other data than those behind the rows may take their place: the
+            rows of these runs go then.
 
         Raises
         ------
         DataError
             If rows of other data are there: their means would be of two things.
         """
+        making_way = making_way or {}
         with self._locked():
             before = self.about()
             others = [name for name, text in sources.items() if before.get(name, text) != text]
-            if others and not replace and self.path.exists():
+            if not making_way.keys() >= set(others) and self.path.exists():
                 raise DataError(
                     f"Expected {', '.join(others)} as described in {self.folder / 'about.json'}, which the "
                     "rows beside it are of; got other data. Choose another folder, or do all runs again."
                 )
+            gone = {key for name in others for key in making_way.get(name, ())}
+            if gone:
+                self._write([row for row in self.rows() if run_of(row) not in gone])
             if (known := {**before, **sources}) != before:
                 self._replace("about.json", json.dumps(known, indent=2, ensure_ascii=False) + "\n")
 
@@ -153,18 +165,8 @@ class Results:
         self._known = _Snapshot(rows, _version(self.path))
 
     def _replace(self, name: str, text: str) -> None:
-        """Write a file anew, so that it is there as it was or as it is to be, and never in between."""
-        descriptor, partial = tempfile.mkstemp(dir=self.folder, prefix=_PARTIAL)
-        try:
-            with os.fdopen(descriptor, "w", newline="", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(partial, 0o644)
-            os.replace(partial, self.folder / name)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with replacing(self.folder / name) as partial:
+            partial.write_text(text, encoding="utf-8", newline="")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -172,7 +174,10 @@ class Results:
         with (self.folder / ".lock").open("a+b") as file:
             _lock(file.fileno())
             # Only a process that was killed while it held the lock can have left these.
-            for left in self.folder.glob(_PARTIAL + "*"):
+            for left in [
+                *self.folder.glob(".rows.*.partial.csv"),
+                *self.folder.glob(".about.*.partial.json"),
+            ]:
                 left.unlink(missing_ok=True)
             yield  # the system lets go of the lock when the file is closed, or the process ends
 

@@ -6,7 +6,7 @@ import logging
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,7 +22,7 @@ from sparsevae.experiments.compare import METHODS
 from sparsevae.experiments.data import Source, load_source, make_data
 from sparsevae.experiments.measures import MEASURES, Fit
 from sparsevae.experiments.provenance import provenance
-from sparsevae.experiments.results import FAILED, KEY, Results
+from sparsevae.experiments.results import FAILED, KEY, Key, Results, run_of
 from sparsevae.experiments.spec import Run, Spec
 
 __all__ = ["Outcome", "Progress", "choose_runs", "execute", "run_spec"]
@@ -89,11 +89,13 @@ def run_spec(
     -------
     Outcome
     """
+    provenance()  # of the code as it is now: reading data takes time, and the checkout may change meanwhile
     runs = choose_runs(spec.runs(scale), only or {})
-    if shared is not None and not redo:
-        _take_over(runs, results, shared)
+    taken = set() if shared is None else _take_over(runs, results, shared)
+    if redo and taken:
+        progress(f"{len(taken)} runs are those of {spec.shares_with}: there they can be done again.")
     finished = {} if redo else results.finished()
-    waiting = deque(run for run in runs if not _is_done(run, finished))
+    waiting = deque(run for run in runs if run.key not in taken and not _is_done(run, finished))
     outcome = Outcome(len(runs), len(runs) - len(waiting))
     sources = _load_sources(waiting, data, progress)
     described = {
@@ -101,7 +103,10 @@ def run_spec(
         for (name, _), source in sources.items()
         if isinstance(source, Source) and source.description
     }
-    results.describe(described, replace=redo and _covers(runs, spec.runs(scale), results, described))
+    results.describe(
+        described,
+        making_way=_making_way(runs, spec.runs(scale), results.finished(), described) if redo else None,
+    )
     clock = _Clock(waiting)
     under_way: dict[tuple[str, ...], Run] = {}
 
@@ -166,10 +171,15 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
 
 
-def _covers(runs: Sequence[Run], every: Sequence[Run], results: Results, sources: Iterable[str]) -> bool:
-    """Whether these are all the runs from some sources that have rows: none of other data would be left."""
-    chosen, there = {run.key for run in runs}, results.finished()
-    return all(run.key in chosen for run in every if run.source in sources and run.key in there)
+def _making_way(
+    runs: Sequence[Run], every: Sequence[Run], there: Collection[Key], sources: Iterable[str]
+) -> dict[str, set[Key]]:
+    """The runs of each source whose rows were all chosen: none of other data would be left."""
+    chosen = {run.key for run in runs}
+    found: dict[str, set[Key]] = {
+        name: {run.key for run in every if run.source == name and run.key in there} for name in sources
+    }
+    return {name: keys for name, keys in found.items() if keys <= chosen}
 
 
 def _is_done(run: Run, finished: Mapping[tuple[str, ...], tuple[str, set[str]]]) -> bool:
@@ -190,22 +200,26 @@ def _as_they_end(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[tuple[Run
         yield from Parallel(n_jobs=n_jobs)(some)
 
 
-def _take_over(runs: Sequence[Run], results: Results, shared: Results) -> None:
+def _take_over(runs: Sequence[Run], results: Results, shared: Results) -> set[Key]:
     """Copy the rows of runs that another result has done with the same settings, all metrics of them."""
+    taken: set[Key] = set()
     mine, theirs = _by_run(results), _by_run(shared)
     for run in runs:
         key = (*run.key, run.settings)
         wanted = [
             {**row, "result": run.result} for row in theirs.get(key, []) if row["metric"] in run.metrics
         ]
-        if len(wanted) == len(run.metrics) and wanted != mine.get(key):
-            results.add(wanted, replace=True)
+        if len(wanted) == len(run.metrics):
+            taken.add(run.key)
+            if wanted != mine.get(key):
+                results.add(wanted, replace=True)
+    return taken
 
 
 def _by_run(results: Results) -> dict[tuple[str, ...], list[dict[str, str]]]:
     rows: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in results.rows():
-        rows.setdefault((*(row[name] for name in KEY), row["settings"]), []).append(row)
+        rows.setdefault((*run_of(row), row["settings"]), []).append(row)
     return rows
 
 
@@ -224,7 +238,7 @@ def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
     rows : list of dict
         One per metric, or the one of a failure.
     """
-    started, common = time.perf_counter(), _common(run)  # the commit at the start: it may move meanwhile
+    started, common = time.perf_counter(), _common(run)
     try:
         if isinstance(source, str):
             raise FileNotFoundError(source)
@@ -325,12 +339,13 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
 
 
 class _Clock:
-    """Counts runs and estimates the time left from the seconds of runs of the same method and reading."""
+    """Counts runs and estimates the time left from those of the same method, reading and data set."""
 
     def __init__(self, waiting: Iterable[Run]) -> None:
         self.left = list(waiting)
         self.total = len(self.left)
-        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self.seconds: dict[tuple[str, str, str], list[float]] = {}
+        self.spent = 0.0
         self.started = time.perf_counter()
         self.told: set[str] = set()
 
@@ -342,20 +357,26 @@ class _Clock:
     def tick(self, run: Run, seconds: float, failure: str | None) -> str:
         """A sentence on the run that has just ended."""
         self.left.remove(run)
-        self.seconds.setdefault((run.method, run.reading), []).append(seconds)
+        self.spent += seconds
+        if failure is None:  # a run that failed says nothing about how long the others take
+            self.seconds.setdefault(_kind(run), []).append(seconds)
         count = f"[{self.total - len(self.left)}/{self.total}]"
         how = f"{seconds:.1f} s"
         if failure is not None:  # missing data fail many runs: a reason is told once
             how = "failed as above" if failure in self.told else f"failed: {failure}"
             self.told.add(failure)
-        return f"{count} {run}: {how}" + (f"; {self._time_left()} left" if self.left else "")
+        return f"{count} {run}: {how}" + (f"; {self._time_left()} left" if self.left and self.seconds else "")
 
     def _time_left(self) -> str:
         known = {key: float(np.mean(values)) for key, values in self.seconds.items()}
         typical = float(np.mean(list(known.values())))
-        ahead = sum(known.get((run.method, run.reading), typical) for run in self.left)
-        measured = sum(sum(values) for values in self.seconds.values())
+        ahead = sum(known.get(_kind(run), typical) for run in self.left)
         # Runs go side by side, and measuring and reading take time too: scale by what they took so far.
-        pace = (time.perf_counter() - self.started) / max(measured, 1e-9)
+        pace = (time.perf_counter() - self.started) / max(self.spent, 1e-9)
         minutes = ahead * pace / 60
         return f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"
+
+
+def _kind(run: Run) -> tuple[str, str, str]:
+    """What runs of about the same length have in common."""
+    return run.method, run.reading, run.data_set

@@ -14,12 +14,12 @@ from sparsevae.experiments.claims import verdict
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import FAILED, KEY, Results, read_value
-from sparsevae.experiments.spec import ANY, Spec
+from sparsevae.experiments.spec import ANY, Method, Spec
 
 __all__ = ["current_rows", "records", "render", "summarise"]
 
-_LISTS = ("topics", "ends", "mask", "codes")  # values that are no numbers
 _SHOWN = 5  # features of a topic in a table
+_MARK = "†"
 
 
 def current_rows(spec: Spec, scale: str, results: Results) -> pd.DataFrame:
@@ -38,7 +38,7 @@ def current_rows(spec: Spec, scale: str, results: Results) -> pd.DataFrame:
     """
     settings = {run.key: run.settings for run in spec.runs(scale)}
     frame = results.frame()
-    keys = list(zip(*(frame[name] for name in KEY), strict=True))
+    keys = frame[list(KEY)].itertuples(index=False, name=None)
     current = [settings.get(key) == own for key, own in zip(keys, frame["settings"], strict=True)]
     frame = frame[np.array(current, dtype=bool)].copy()
     frame["value"] = [read_value(text) for text in frame["value"]]
@@ -60,7 +60,8 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         Columns method, reading, data_set, metric, mean, sd, n_runs. The standard deviation divides by the
         number of runs, as the paper's does; it is NaN for a single run.
     """
-    numbers = rows[~rows["metric"].isin([*_LISTS, FAILED]) & rows["value"].notna()]
+    numeric = [name for name, measure in MEASURES.items() if not measure.is_list]
+    numbers = rows[rows["metric"].isin(numeric) & rows["value"].notna()]
     groups = numbers.assign(value=numbers["value"].astype(float)).groupby(
         ["method", "reading", "data_set", "metric"], sort=False
     )["value"]
@@ -103,7 +104,8 @@ def render(
 
 
 def _head(spec: Spec, scale: str, rows: pd.DataFrame) -> str:
-    n_runs, n_done = len(spec.runs(scale)), len(_runs(rows[rows["metric"] != FAILED]))
+    n_runs = len(spec.runs(scale))
+    n_done = sum(set(spec.metrics) <= set(own["metric"]) for _, own in rows.groupby(list(KEY)))
     name = spec.alias.replace("-", " ")
     lines = [f"The paper's {name} (`{spec.label}`), at `{scale}` scale: {n_done} of {n_runs} runs."]
     if scale != "paper":
@@ -145,15 +147,31 @@ def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, 
             own = summary[(summary["method"] == method.name) & (summary["reading"] == reading)]
             if own.empty:
                 continue
-            n_runs = own.loc[own["data_set"].isin([data_set for _, data_set, _ in columns]), "n_runs"]
+            shown = own[
+                own[["metric", "data_set"]].apply(tuple, axis=1).isin([column[:2] for column in columns])
+            ]
+            n_runs = shown["n_runs"] if len(shown) else own["n_runs"]
             cells = [method.name, reading, "–".join(str(n) for n in sorted({n_runs.min(), n_runs.max()}))]
             for (metric, data_set, _), has in zip(columns, published, strict=True):
                 cells.append(_cell(spec, summary, own, metric, data_set))
                 if has:
-                    printed = method.in_paper.get(metric, {}).get(data_set, "")
-                    cells.append(printed if reading in spec.comparable else "")
+                    cells.append(_in_paper(spec, method, reading, metric, data_set))
             lines.append(cells)
-    return markdown_table(head, lines) if lines else ""
+    if not lines:
+        return ""
+    is_marked = any(cell.endswith(_MARK) for line in lines for cell in line)
+    return markdown_table(head, lines) + (
+        f"\n\n{_MARK} published for other data than those of its row" * is_marked
+    )
+
+
+def _in_paper(spec: Spec, method: Method, reading: str, metric: str, data_set: str) -> str:
+    """The published number, beside a reading on the same data; marked where the method has none."""
+    printed = method.in_paper.get(metric, {}).get(data_set, "")
+    if not printed or reading in spec.comparable:
+        return printed
+    is_homeless = not set(method.readings) & set(spec.comparable) and reading == method.readings[0]
+    return f"{printed} {_MARK}" if is_homeless else ""
 
 
 def _cell(spec: Spec, summary: pd.DataFrame, own: pd.DataFrame, metric: str, data_set: str) -> str:
@@ -165,7 +183,7 @@ def _cell(spec: Spec, summary: pd.DataFrame, own: pd.DataFrame, metric: str, dat
     rivals = _rivals(spec, summary, row["reading"], metric, data_set)
     fair = rivals[rivals["n_runs"] == rivals["n_runs"].max()]  # the others may have had the easier runs
     best = {"lower": fair["mean"].min(), "higher": fair["mean"].max()}.get(MEASURES[metric].better)
-    wins = len(rivals) > 1 and row.name in fair.index and row["mean"] == best
+    wins = len(fair) > 1 and row.name in fair.index and row["mean"] == best
     return f"**{text}**" if wins else text
 
 
