@@ -95,7 +95,7 @@ def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
         "2.000",
         "3.000 (VSC, default)",
     ]
-    assert lines["other readings too"][:4] == ["**no**, one run", "1 of 1", "2.000", "1.500 (VSC, authors)"]
+    assert lines["all, in all readings"][:4] == ["**no**, one run", "1 of 1", "2.000", "1.500 (VSC, authors)"]
     literal = {
         "paper": ("yes, one run", "4.000 (VSC, paper)"),
         "authors": ("yes, one run", "1.500 (VSC, authors)"),
@@ -117,7 +117,22 @@ def test_the_papers_own_methods_are_a_company_of_their_own():
     )
     assert {company: cells[0] for company, cells in check(spec, rows).items()} == {
         "the paper's methods": "yes",
-        "simple methods too": "**no**",
+        "these and simple ones": "**no**",
+    }
+
+
+def test_a_larger_company_without_a_closer_rival_says_it_for_the_smaller():
+    methods = [
+        {"name": PCA, "estimator": PCA},
+        {"name": FA, "estimator": "FactorAnalysis"},
+        {"name": NMF, "estimator": NMF, "added": True},
+    ]
+    spec = make_spec(methods=methods, claims=[CLAIM], n_seeds=2)
+    rows = make_rows(
+        {(PCA, "any"): {0: 1.0, 1: 1.0}, (FA, "any"): {0: 2.0, 1: 2.0}, (NMF, "any"): {0: 3.0, 1: 3.0}}
+    )
+    assert {company: cells[3] for company, cells in check(spec, rows).items()} == {
+        "these and simple ones": "2.000 (Factor analysis)"
     }
 
 
@@ -140,7 +155,7 @@ def test_a_reading_of_which_fewer_splits_are_run_is_no_rival():
         | {("VSC", "default"): {0: 2.0, 1: 2.0}, ("VSC", "paper"): {0: 3.0, 1: 3.0}}
         | {("VSC", "authors"): {0: 0.5}}
     )
-    assert check(spec, rows)["other readings too"][0] == "yes"
+    assert check(spec, rows)["all, in all readings"][0] == "yes"
     assert check(spec, rows, reading="authors") == {}
 
 

@@ -16,8 +16,8 @@ from sparsevae.experiments.spec import ANY, READINGS, Claim, Method, Run, Spec
 __all__ = ["EVERYONE", "PAPER", "SIMPLE", "Comparison", "comparisons", "verdict"]
 
 PAPER = "the paper's methods"
-SIMPLE = "simple methods too"
-EVERYONE = "other readings too"
+SIMPLE = "these and simple ones"
+EVERYONE = "all, in all readings"
 
 Rival = tuple[str, str]  # method, reading
 
@@ -89,7 +89,10 @@ def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> lis
 
 
 def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
-    """The claim in Markdown, with a line for each of its `comparisons`, whose parameters these are."""
+    """The claim in Markdown, with a line for each of its `comparisons`, whose parameters these are.
+
+    Where a larger group has no closer rival than a smaller one, the line of the larger says it for both.
+    """
     found = comparisons(spec, scale, claim, rows)
     if not found:
         return f"**{claim.text}** Not measured yet."
@@ -104,7 +107,8 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
             f"{number(comparison.theirs.mean(), digits=measure.digits)} ({_label(comparison.rival)})",
             number(difference.mean(), deviation(difference), digits=measure.digits + 1),
         ]
-        for comparison in found
+        for comparison, larger in zip(found, [*found[1:], None], strict=True)
+        if larger is None or _says(comparison) != _says(larger)
         for difference in [comparison.ours - comparison.theirs]
     ]
     parts = [f"**{claim.text}**", markdown_table(head, lines), claim.remark]
@@ -195,6 +199,10 @@ def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Ru
     n_expected = sum((run.method, run.reading) == which for run in expected)
     numbers = measured.dropna().astype(float)
     return numbers, len(measured) == n_expected and len(numbers) in (0, n_expected)
+
+
+def _says(comparison: Comparison) -> tuple[str, str, Rival, str]:
+    return comparison.reading, comparison.data_set, comparison.rival, comparison.answer
 
 
 def _among(comparison: Comparison) -> str:

@@ -31,8 +31,8 @@ _COLUMNS = [
     "result",
     "claim",
     "by default, among the paper's methods",
-    "simple methods too",
-    "other readings too",
+    "with simple ones",
+    "all, in all readings",
     "the paper to the letter",
     "the released arithmetic",
 ]
