@@ -117,7 +117,7 @@ def test_the_papers_own_methods_are_a_company_of_their_own():
     )
     assert {company: cells[0] for company, cells in check(spec, rows).items()} == {
         "the paper's methods": "yes",
-        "these and simple ones": "**no**",
+        "the paper's and simple methods": "**no**",
     }
 
 
@@ -132,7 +132,7 @@ def test_a_larger_company_without_a_closer_rival_says_it_for_the_smaller():
         {(PCA, "any"): {0: 1.0, 1: 1.0}, (FA, "any"): {0: 2.0, 1: 2.0}, (NMF, "any"): {0: 3.0, 1: 3.0}}
     )
     assert {company: cells[3] for company, cells in check(spec, rows).items()} == {
-        "these and simple ones": "2.000 (Factor analysis)"
+        "the paper's and simple methods": "2.000 (Factor analysis)"
     }
 
 

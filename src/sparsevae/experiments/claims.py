@@ -16,7 +16,7 @@ from sparsevae.experiments.spec import ANY, READINGS, Claim, Method, Run, Spec
 __all__ = ["EVERYONE", "PAPER", "SIMPLE", "Comparison", "comparisons", "verdict"]
 
 PAPER = "the paper's methods"
-SIMPLE = "these and simple ones"
+SIMPLE = "the paper's and simple methods"
 EVERYONE = "all, in all readings"
 
 Rival = tuple[str, str]  # method, reading
