@@ -37,6 +37,17 @@ def spec():
     return make_spec(n_seeds=3, claims=[CLAIM])
 
 
+@pytest.fixture
+def with_a_simple_method():
+    """Two methods of the paper, and NMF beside them."""
+    methods = [
+        {"name": PCA, "estimator": PCA},
+        {"name": FA, "estimator": "FactorAnalysis"},
+        {"name": NMF, "estimator": NMF, "added": True},
+    ]
+    return make_spec(methods=methods, claims=[CLAIM], n_seeds=2)
+
+
 def check(spec, rows, **which):
     return lines_of(verdict(spec, "paper", spec.claims[0], rows), **which)
 
@@ -105,33 +116,21 @@ def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
         assert (company, cells[0], cells[3]) == ("the paper's methods", answer, other)
 
 
-def test_the_papers_own_methods_are_a_company_of_their_own():
-    methods = [
-        {"name": PCA, "estimator": PCA},
-        {"name": FA, "estimator": "FactorAnalysis"},
-        {"name": NMF, "estimator": NMF, "added": True},
-    ]
-    spec = make_spec(methods=methods, claims=[CLAIM], n_seeds=2)
+def test_the_papers_own_methods_are_a_company_of_their_own(with_a_simple_method):
     rows = make_rows(
         {(PCA, "any"): {0: 2.0, 1: 2.0}, (FA, "any"): {0: 3.0, 1: 3.0}, (NMF, "any"): {0: 1.0, 1: 1.0}}
     )
-    assert {company: cells[0] for company, cells in check(spec, rows).items()} == {
+    assert {company: cells[0] for company, cells in check(with_a_simple_method, rows).items()} == {
         "the paper's methods": "yes",
         "the paper's and simple methods": "**no**",
     }
 
 
-def test_a_larger_company_without_a_closer_rival_says_it_for_the_smaller():
-    methods = [
-        {"name": PCA, "estimator": PCA},
-        {"name": FA, "estimator": "FactorAnalysis"},
-        {"name": NMF, "estimator": NMF, "added": True},
-    ]
-    spec = make_spec(methods=methods, claims=[CLAIM], n_seeds=2)
+def test_a_larger_company_without_a_closer_rival_says_it_for_the_smaller(with_a_simple_method):
     rows = make_rows(
         {(PCA, "any"): {0: 1.0, 1: 1.0}, (FA, "any"): {0: 2.0, 1: 2.0}, (NMF, "any"): {0: 3.0, 1: 3.0}}
     )
-    assert {company: cells[3] for company, cells in check(spec, rows).items()} == {
+    assert {company: cells[3] for company, cells in check(with_a_simple_method, rows).items()} == {
         "the paper's and simple methods": "2.000 (Factor analysis)"
     }
 
