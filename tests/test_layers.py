@@ -13,9 +13,9 @@ ROOT = Path(sparsevae.__file__).parent
 
 # Lowest first. A part may import from itself and from the lines above its own.
 LAYERS = [
-    {"exceptions"},
+    {"exceptions", "_version"},
     {"validation", "principal"},
-    {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics"},
+    {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics", "io"},
     {"networks", "decoder"},
     {"modules"},
     {"training"},
@@ -24,11 +24,12 @@ LAYERS = [
     {"plotting", "tl"},
     {"experiments"},
     {"report"},
+    {"runs"},
     {"cli"},
     {"__main__"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
-WITHOUT_TORCH = {"exceptions", "datasets", "metrics", "principal", "rotation"}
+WITHOUT_TORCH = {"exceptions", "datasets", "metrics", "io", "principal", "rotation"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 MAX_LINES = 400
 

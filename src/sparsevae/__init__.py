@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sparsevae._version import __version__
+
 if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
     from sparsevae.experiments.compare import compare
     from sparsevae.identifiability import stability
-
-__version__ = "0.1.0"
 
 __all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare", "sparsity_path", "stability"]
 

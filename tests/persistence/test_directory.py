@@ -9,7 +9,7 @@ import pytest
 
 import sparsevae
 from sparsevae import SparseVAE
-from sparsevae.persistence import FORMAT_VERSION, SavedModelError, directory, read_header
+from sparsevae.persistence import FORMAT_VERSION, SavedModelError, directory, read_header, replacement
 
 from .helpers import fit
 
@@ -81,14 +81,14 @@ def test_a_saved_model_with_other_things_beside_it_is_not_replaced(model, saved)
     SparseVAE.load(saved)
 
 
-@pytest.mark.parametrize("step", ["_write", "_move_into_place"])
-def test_a_save_that_fails_leaves_the_old_model_and_no_crumbs(model, saved, monkeypatch, step):
+@pytest.mark.parametrize("module,step", [(directory, "_write"), (replacement, "_move_into_place")])
+def test_a_save_that_fails_leaves_the_old_model_and_no_crumbs(model, saved, monkeypatch, module, step):
     before = {name: (saved / name).read_bytes() for name in FILES}
 
     def full(*args):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(directory, step, full)
+    monkeypatch.setattr(module, step, full)
     with pytest.raises(OSError, match="No space left"):
         fit(n_factors=3).save(saved)
     assert {name: (saved / name).read_bytes() for name in FILES} == before

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-import sparsevae
+from sparsevae._version import __version__
 from sparsevae.cli.lazy import Commands
 
 __all__ = ["app", "main"]
@@ -29,7 +29,7 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"sparsevae {sparsevae.__version__}")
+        print(f"sparsevae {__version__}")
         raise typer.Exit
 
 

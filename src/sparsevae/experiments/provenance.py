@@ -6,12 +6,11 @@ import os
 import platform
 import subprocess
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["provenance"]
+from sparsevae._version import installed_versions
 
-_PACKAGES = ("sparsevae", "torch", "numpy", "scipy", "scikit-learn")
+__all__ = ["provenance"]
 
 
 @lru_cache
@@ -24,20 +23,12 @@ def provenance() -> dict[str, str]:
         ``commit`` is empty where the package is not in a checkout of its source, and ends in ``+`` where the
         checkout has changes.
     """
-    versions = [f"python {platform.python_version()}", *(f"{name} {_version(name)}" for name in _PACKAGES)]
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
-        "versions": ", ".join(versions),
+        "versions": ", ".join(f"{name} {number}" for name, number in installed_versions().items()),
         "commit": _commit(Path(__file__).parents[1]),
         "machine": f"{platform.system()} {platform.machine()}, {n_cores} cores",
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "?"
 
 
 def _commit(package: Path) -> str:

@@ -13,7 +13,7 @@ from sparsevae.persistence.directory import (
     read_header,
     save_estimator,
 )
-from sparsevae.persistence.replacing import replacing
+from sparsevae.persistence.replacement import replacing, replacing_directory
 
 __all__ = [
     "FORMAT_VERSION",
@@ -22,5 +22,6 @@ __all__ = [
     "load_estimator",
     "read_header",
     "replacing",
+    "replacing_directory",
     "save_estimator",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +12,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from sparsevae._version import __version__
 from sparsevae.exceptions import DataError
 from sparsevae.persistence.codec import decode, encode
+from sparsevae.persistence.replacement import replacing_directory
 
 __all__ = [
     "FORMAT_VERSION",
@@ -61,8 +61,6 @@ def save_estimator(estimator: Any, path: str | Path) -> Path:
     SavedModelError
         If something else is at the path.
     """
-    from sparsevae import __version__
-
     path = Path(path)
     _check_replaceable(path)
     arrays: dict[str, Any] = {}
@@ -78,15 +76,9 @@ def save_estimator(estimator: Any, path: str | Path) -> Path:
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
     }
     text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = _beside(path)
-    written.mkdir()
-    try:
+    with replacing_directory(path) as written:
         _write(written / _TENSORS, tensors)
         _write(written / _JSON, text.encode())
-        _move_into_place(written, path)
-    finally:
-        shutil.rmtree(written, ignore_errors=True)
     return path
 
 
@@ -181,25 +173,6 @@ def _check_replaceable(path: Path) -> None:
             f"Expected a new directory, or one that holds nothing but a saved model; got {what}: {path}. "
             "Choose another path, or remove what is there."
         )
-
-
-def _move_into_place(written: Path, path: Path) -> None:
-    if not path.exists():
-        written.rename(path)
-        return
-    old = _beside(path)
-    path.rename(old)
-    try:
-        written.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _beside(path: Path) -> Path:
-    """A name in the same directory, hence on the same file system, that nothing has."""
-    return path.parent / f".{path.name}-{secrets.token_hex(4)}"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import sparsevae
+from sparsevae._version import __version__
 from sparsevae.estimators.explained import order_features, signed_strength
 from sparsevae.estimators.responses import directions
 from sparsevae.exceptions import DataError
@@ -67,7 +67,7 @@ def build_content(
         "format": CONTENT_FORMAT,
         "title": title or "Factors of a fit",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "package_version": sparsevae.__version__,
+        "package_version": __version__,
         "summary": [],
         "source": None if evidence is None else evidence["source"],
         "variance_explained": rounded(model.communalities_.mean()),
