@@ -11,8 +11,22 @@ if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
     from sparsevae.experiments.compare import compare
     from sparsevae.identifiability import stability
+    from sparsevae.io import read_table
+    from sparsevae.runs import Run
 
-__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "__version__", "compare", "sparsity_path", "stability"]
+__all__ = [
+    "NMF",
+    "OIVAE",
+    "VAE",
+    "VSC",
+    "Run",
+    "SparseVAE",
+    "__version__",
+    "compare",
+    "read_table",
+    "sparsity_path",
+    "stability",
+]
 
 # PyTorch, scikit-learn and pandas take seconds to import: a name brings them in when it is first used, and
 # `sparsevae --help` answers at once.
@@ -25,6 +39,8 @@ _HOMES = {
     "sparsity_path": "estimators",
     "compare": "experiments",
     "stability": "identifiability",
+    "read_table": "io",
+    "Run": "runs",
 }
 _PACKAGES = (
     "datasets",
@@ -32,11 +48,13 @@ _PACKAGES = (
     "exceptions",
     "experiments",
     "identifiability",
+    "io",
     "likelihoods",
     "metrics",
     "plotting",
     "priors",
     "report",
+    "runs",
     "training",
 )
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-import sparsevae.cli.fit
 from sparsevae import SparseVAE
 
 from .helpers import files_under, invoke, refusal
@@ -121,11 +121,20 @@ def test_force_replaces_runs_only(shared, quick, tmp_path):
     assert files_under(tmp_path) == {"thesis/chapter1.txt"}
 
 
+def test_force_names_a_file_in_the_run_that_it_did_not_write(shared, quick, tmp_path):
+    out = shutil.copytree(shared / "run", tmp_path / "run")
+    (out / "notes.txt").write_text("years of work")
+    before = files_under(out)
+    message = refusal("fit", shared / "table.csv", "--out", out, "--config", quick, "--force")
+    assert "got 'notes.txt' too. Move it elsewhere, or choose another name." in message
+    assert files_under(out) == before
+
+
 def test_nothing_is_left_of_a_run_that_fails_while_it_is_written(shared, quick, tmp_path, monkeypatch):
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sparsevae.cli.fit, "write_csv", full)
+    monkeypatch.setattr("sparsevae.runs.run.write_csv", full)
     message = refusal("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick)
     assert message == "Error: No space left on device."
     assert list(tmp_path.iterdir()) == []

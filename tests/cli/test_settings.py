@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparsevae.cli.formats import ReadOptions
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.exceptions import ParameterError
+from sparsevae.io import ReadOptions
 
 
 def config(tmp_path, text):
@@ -45,6 +45,7 @@ def test_what_is_typed_wins(tmp_path):
         ("verbose = 1", "got 'verbose'"),
         ("[table]\nheadings = true", r"in \[table\] among header.*got 'headings'"),
         ("table = 3", "to be a section"),
+        ("[table]\nheader = 'yes'", "Expected header to be True"),
     ],
 )
 def test_a_bad_file_is_refused_in_words(tmp_path, text, phrase):

@@ -96,7 +96,9 @@ def test_other_features_are_refused_by_name(shared, frame, tmp_path):
     frame.rename(columns={"item 3": "item 33"}).to_csv(tmp_path / "renamed.csv")
     assert "'item 3' is missing, and 'item 33' is new" in refusal("transform", run, tmp_path / "renamed.csv")
     frame.assign(age=30).to_csv(tmp_path / "more.csv")
-    assert "got 'age' too. Leave them out: --drop 'age'" in refusal("transform", run, tmp_path / "more.csv")
+    assert "got 'age' too. Leave it out (drop='age', on the command line --drop 'age')." in refusal(
+        "transform", run, tmp_path / "more.csv"
+    )
     assert invoke("transform", run, tmp_path / "more.csv", "--drop", "age").exit_code == 0
     np.save(tmp_path / "narrow.npy", frame.to_numpy()[:, :4])
     assert "Expected 5 features" in refusal("transform", run, tmp_path / "narrow.npy")

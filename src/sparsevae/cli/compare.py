@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
 
-from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
-from sparsevae.cli.formats import ReadOptions
-from sparsevae.cli.likelihoods import choose_likelihood
+from sparsevae.cli.console import (
+    collect_warnings,
+    one_sentence_errors,
+    print_json,
+    say,
+    say_table,
+    settle_likelihood,
+)
 from sparsevae.cli.options import (
     DropOption,
     FeatureNamesOption,
@@ -20,9 +25,9 @@ from sparsevae.cli.options import (
     LikelihoodOption,
     TableArgument,
 )
-from sparsevae.cli.tables import read_table
 from sparsevae.experiments import compare as compare_methods
 from sparsevae.experiments.compare import DEFAULT, METHODS, make_estimators, parse_methods
+from sparsevae.io import read_table
 
 __all__ = ["compare"]
 
@@ -65,24 +70,20 @@ def compare(
     sparsity, the share of exact zeros among their loadings.
     """
     parse_methods(methods)  # what is written wrongly is said before a table is read
-    options = ReadOptions(
+    data = read_table(
+        table,
         header=header,
         id_column=id_column,
-        drop=tuple(drop or ()),
+        drop=drop or (),
         transpose=transpose,
         layer=layer,
         feature_names=feature_names,
     )
-    data = read_table(table, options)
-    say(f"Read {table}: {data.shape[0]} samples x {data.shape[1]} features.")
-    for assumption in data.assumptions:
-        say(f"  {assumption}")
-    if likelihood in (None, "auto"):
-        likelihood, reason = choose_likelihood(data.X)
-        say(f"  The likelihood is {likelihood}, because {reason}. (--likelihood NAME for another.)")
-    parameters: dict[str, Any] = {} if max_epochs is None else {"max_epochs": max_epochs}
+    say_table(data)
+    chosen, _ = settle_likelihood(likelihood, data)
+    parameters = {} if max_epochs is None else {"max_epochs": max_epochs}
     estimators = make_estimators(
-        methods, n_factors=factors, likelihood=likelihood, random_state=seed, **parameters
+        methods, n_factors=factors, likelihood=chosen, random_state=seed, **parameters
     )
     results = []
     with collect_warnings():
@@ -100,7 +101,7 @@ def compare(
     if as_json:
         records = frame.reset_index().to_dict("records")
         rows = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in records]
-        settings = {"likelihood": likelihood, "n_factors": factors, "seed": seed}
+        settings = {"likelihood": chosen, "n_factors": factors, "seed": seed}
         print_json({**settings, "test_fraction": test_fraction, "methods": rows})
     else:
         print(_as_text(frame))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import json
 import os
 import sys
 import warnings
@@ -12,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
-import numpy as np
 import typer
 
 from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
+from sparsevae.io import TableFile, suggest_likelihood
+from sparsevae.io.record import to_json
 
 __all__ = [
     "INTERRUPTED",
@@ -28,10 +27,13 @@ __all__ = [
     "one_sentence_errors",
     "print_json",
     "say",
-    "to_json",
+    "say_table",
+    "settle_likelihood",
 ]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+Likelihood = str | dict[str, list[str]]
 
 INTERRUPTED = 130
 """Exit code: what a shell reports for a process that Ctrl-C ended."""
@@ -58,14 +60,26 @@ def keep_log() -> Iterator[list[str]]:
         _log.reset(token)
 
 
-def print_json(content: Any, *, compact: bool = False) -> None:
+def say_table(table: TableFile) -> None:
+    """Say what was read, and what was assumed about it."""
+    say(f"Read {table.path}: {table.shape[0]} samples x {table.shape[1]} features.")
+    for assumption in table.assumptions:
+        say(f"  {assumption}")
+
+
+def settle_likelihood(asked: Likelihood | None, table: TableFile) -> tuple[Likelihood, str]:
+    """The likelihood of a fit and, in a sentence, why; a suggestion in the place of "auto"."""
+    if asked not in (None, "auto"):
+        return asked, f"The likelihood is {asked}, as asked."
+    name, reason = suggest_likelihood(table.X)
+    sentence = f"The likelihood is {name}, because {reason}."
+    say(f"  {sentence} (--likelihood NAME for another.)")
+    return name, sentence
+
+
+def print_json(content: object, *, compact: bool = False) -> None:
     """Print a result for machines."""
     print(to_json(content, compact=compact))
-
-
-def to_json(content: Any, *, compact: bool = False) -> str:
-    """JSON that a person can read too, unless it is to be compact; arrays become lists, paths text."""
-    return json.dumps(content, indent=None if compact else 2, default=_plain, allow_nan=False)
 
 
 def is_watched() -> bool:
@@ -73,14 +87,14 @@ def is_watched() -> bool:
     return sys.stderr.isatty()
 
 
-def one_sentence_errors(command: Command) -> Command:
+def one_sentence_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn what a user can mend into one sentence on stderr and exit code 1, without a traceback.
 
     With ``SPARSEVAE_DEBUG`` in the environment errors come through as they are.
     """
 
     @functools.wraps(command)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
@@ -97,7 +111,7 @@ def one_sentence_errors(command: Command) -> Command:
             say(f"Error: {_sentence(error)}")
             raise typer.Exit(1) from None
 
-    return guarded  # type: ignore[return-value]
+    return guarded
 
 
 @contextmanager
@@ -132,11 +146,3 @@ def _out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return isinstance(error, MemoryError) or "allocate memory" in str(error)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"Expected something that JSON can hold; got {type(value).__name__}.")

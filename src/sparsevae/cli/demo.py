@@ -64,9 +64,7 @@ def demo(
         model.fit(train.X)
     comparison = _Comparison.of(model, train, test, time.perf_counter() - started)
     if plot is not None:
-        from sparsevae.cli.picture import draw_masks
-
-        draw_masks(true_mask, comparison.mask, curves, plot)
+        _draw_masks(true_mask, comparison.mask, curves, plot)
         say(f"Drew both masks to {plot}.")
     if as_json:
         settings = {"correlation": correlation, "seed": seed, "rows": rows, "n_factors": _N_FACTORS}
@@ -179,3 +177,28 @@ def _explanation(rows: int, found: _Comparison) -> str:
         "it with as many factors.",
     )
     return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in sentences)
+
+
+def _draw_masks(true_mask: np.ndarray, mask: np.ndarray, curves: list[str], path: Path) -> None:
+    """Draw two masks with a row per feature; exact zeros stay white."""
+    # `plotting.plot_mask` draws one fitted model, in its order; a true mask has none to compare with.
+    from matplotlib.figure import Figure
+
+    n_features = len(mask)
+    # A Figure of its own, without pyplot: no window system, no state left behind.
+    figure = Figure(figsize=(6.0, 1.0 + 0.4 * n_features), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, title, values in ((left, "true mask", true_mask), (right, "recovered mask", mask)):
+        shown = np.ma.masked_equal(np.abs(values), 0)
+        axes.imshow(
+            shown, cmap="viridis_r", vmin=0, vmax=max(1.0, float(np.abs(values).max())), aspect="auto"
+        )
+        axes.set_title(title)
+        axes.set_xticks(range(values.shape[1]), [f"factor {k + 1}" for k in range(values.shape[1])])
+        axes.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(n_features + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="0.85")
+        axes.tick_params(which="both", length=0)
+    left.set_yticks(range(n_features), curves)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 import time
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,9 +17,9 @@ from sparsevae.cli.console import (
     one_sentence_errors,
     print_json,
     say,
+    say_table,
+    settle_likelihood,
 )
-from sparsevae.cli.formats import ReadOptions
-from sparsevae.cli.likelihoods import choose_likelihood
 from sparsevae.cli.options import (
     DropOption,
     FeatureNamesOption,
@@ -33,34 +30,15 @@ from sparsevae.cli.options import (
     LikelihoodOption,
     TableArgument,
 )
-from sparsevae.cli.runs import (
-    RUN_FORMAT,
-    check_place,
-    evidence_of,
-    factors_of,
-    name_features,
-    new_run,
-    versions,
-    write_csv,
-    write_json,
-)
 from sparsevae.cli.settings import merge_settings, read_config
-from sparsevae.cli.tables import TableFile, fingerprint, read_table
 from sparsevae.estimators import SparseVAE
+from sparsevae.io import TableFile, read_table
+from sparsevae.runs import Run, check_place
+from sparsevae.runs.run import FIT_FILES
 from sparsevae.training import stop_on_interrupt
 
 __all__ = ["fit"]
 
-_FILES = (
-    "run.json",
-    "model",
-    "loadings.csv",
-    "effects.csv",
-    "factors.csv",
-    "history.csv",
-    "evidence.json",
-    "log.txt",
-)
 _TOP = 6  # features named per factor in the summary
 
 
@@ -112,44 +90,32 @@ def fit(
     typed = {"n_factors": factors, "likelihood": likelihood, "random_state": seed, "max_epochs": max_epochs}
     parameters, options = merge_settings(read_config(config), typed, reading)
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
-        data = _read(table, options)
-        reason = _settle_likelihood(parameters, data)
+        data = read_table(table, **vars(options))
+        say_table(data)
+        parameters["likelihood"], reason = settle_likelihood(parameters.get("likelihood"), data)
         parameters.setdefault("random_state", 0)
         model = SparseVAE(**parameters, verbose=int(is_watched()))
         say(f"Fitting up to {model.n_factors} factors ...")
         started = time.perf_counter()
         with collect_warnings() as messages:
             model.fit(data.for_estimator())
-            model.set_params(verbose=0)
-            name_features(model, data)
-            Z = factors_of(model, data)
-            seconds = time.perf_counter() - started
-            say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
-            evidence = evidence_of(model, data, table, seen_in_fit=True)
-        record = {
-            "format": RUN_FORMAT,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {"python": platform.python_version(), **versions()},
-            "data": {**fingerprint(table), "n_samples": data.shape[0], "n_features": data.shape[1]},
-            "reading": asdict(options),
-            "settings": {name: value for name, value in model.get_params().items() if name != "verbose"},
-            "seed": model.random_state,
-            "assumptions": [*data.assumptions, reason],
-            "warnings": messages,
-            "interrupted": stop.heeded,
-            "result": _result(model, seconds),
-        }
-        with new_run(out, force=force) as folder:
-            write_json(folder / "run.json", record)
-            model.save(folder / "model")
-            write_csv(model.loadings().rename_axis("feature"), folder / "loadings.csv")
-            write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
-            write_csv(Z, folder / "factors.csv")
-            write_csv(model.history_, folder / "history.csv", index=False)
-            write_json(folder / "evidence.json", evidence, compact=True)
-            (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
+        seconds = time.perf_counter() - started
+        model.set_params(verbose=0)
+        say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
+        with collect_warnings():
+            run = Run.create(
+                out,
+                model,
+                data,
+                force=force,
+                notes=[reason],
+                warnings=messages,
+                interrupted=stop.heeded,
+                seconds=seconds,
+                log=log,
+            )
     if as_json:
-        print_json({"run": str(out), **record})
+        print_json({"run": str(out), **run.record})
     else:
         _summarise(model, data, out, seconds)
     if stop.heeded:
@@ -160,42 +126,6 @@ def _announce_stop() -> None:
     if is_watched():
         print(file=sys.stderr)  # the cursor is at the end of a progress bar
     say("Stopping: the best model so far will be written. Ctrl-C again to give it up.")
-
-
-def _read(path: Path, options: ReadOptions) -> TableFile:
-    data = read_table(path, options)
-    say(f"Read {path}: {data.shape[0]} samples x {data.shape[1]} features.")
-    for assumption in data.assumptions:
-        say(f"  {assumption}")
-    return data
-
-
-def _settle_likelihood(parameters: dict[str, Any], data: TableFile) -> str:
-    """Put a likelihood in the place of "auto", and say why."""
-    if parameters.get("likelihood", "auto") != "auto":
-        return f"The likelihood is {parameters['likelihood']}, as asked."
-    parameters["likelihood"], reason = choose_likelihood(data.X)
-    sentence = f"The likelihood is {parameters['likelihood']}, because {reason}."
-    say(f"  {sentence} (--likelihood NAME for another.)")
-    return sentence
-
-
-def _result(model: SparseVAE, seconds: float) -> dict[str, Any]:
-    starts = model.starts_.to_dict("records")
-    return {
-        "n_active": len(model.active_factors_),
-        "n_nonzero": int((model.mask_ != 0).sum()),
-        "factors": [
-            {"name": name, "variance_explained": float(model.variance_explained_[k]), "anchors": anchors}
-            for k, (name, anchors) in zip(model.active_factors_, model.anchor_features().items(), strict=True)
-        ],
-        "not_used": {str(k): why for k, why in model.dropped_factors_.items()},
-        "starts": [
-            {name: None if value != value else value for name, value in start.items()} for start in starts
-        ],
-        "n_epochs": model.n_iter_,
-        "seconds": round(seconds, 1),
-    }
 
 
 def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> None:
@@ -213,7 +143,7 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
     else:
         why = next(iter(model.dropped_factors_.values()), "every column of the mask is empty")
         print(f"No factor found in {data.shape[0]} samples of {data.shape[1]} features: {why}.")
-    print(f"Written to {out} in {seconds:.0f} s: {', '.join(_FILES)}")
+    print(f"Written to {out} in {seconds:.0f} s: {', '.join(FIT_FILES)}")
 
 
 def _strongest(model: SparseVAE, factor: str) -> str:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption
-from sparsevae.cli.rereading import read_for_run
-from sparsevae.cli.runs import evidence_of, load_run, read_record
-from sparsevae.cli.tables import fingerprint
-from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
-from sparsevae.identifiability.records import stability_from_record
 from sparsevae.report import build_content, output_files, write_report
+from sparsevae.runs import Run
 
 __all__ = ["report"]
 
@@ -44,21 +40,23 @@ def report(
     has been run, its result is part of the page.
     """
     _check_output(output, force=force)
-    record = load_run(run)
-    model = SparseVAE.load(run / "model")
+    fitted = Run.open(run)
+    model = fitted.model()
     if table is None:
-        evidence = read_record(run / "evidence.json")
+        evidence = fitted.evidence()
         if evidence is None:
             say(f"{run} has no evidence.json: without --table there are no verdicts, samples and costs.")
     else:
-        evidence = _look_at(record, model, table)
-    refits = read_record(run / "stability.json")
+        with collect_warnings():
+            data = fitted.read_table(table)
+            say(f"Read {table}: {data.shape[0]} samples. Examining {len(model.active_factors_)} factors ...")
+            evidence = fitted.examine(data)
     content = build_content(
         model,
         evidence=evidence,
-        stability=None if refits is None else stability_from_record(refits),
-        record=record,
-        title=title or f"Factors of {record['data']['file']}",
+        stability=fitted.stability(),
+        record=dict(fitted.record),
+        title=title or f"Factors of {fitted.record['data']['file']}",
     )
     written = write_report(content, output)
     if as_json:
@@ -68,14 +66,6 @@ def report(
         print(sentence)
     beside = [path.name for name, path in written.items() if name != "page"]
     print(f"Written to {output}, with {', '.join(beside)}")
-
-
-def _look_at(record: dict[str, Any], model: SparseVAE, table: Path) -> dict[str, Any]:
-    data = read_for_run(record, model, table)
-    say(f"Read {table}: {data.shape[0]} samples. Examining {len(model.active_factors_)} factors ...")
-    seen = fingerprint(table)["sha256"] == record["data"]["sha256"]
-    with collect_warnings():
-        return evidence_of(model, data, table, seen_in_fit=seen)
 
 
 def _check_output(path: Path, *, force: bool) -> None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsevae.cli.formats import ReadOptions
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import ParameterError
+from sparsevae.io import ReadOptions
 
 __all__ = ["merge_settings", "read_config"]
 
@@ -41,11 +41,10 @@ def read_config(path: Path | None) -> tuple[dict[str, Any], ReadOptions]:
     _check_keys(content, _PARAMETERS, path, "")
     _check_keys(table, _TABLE, path, " in [table]")
     parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-    if "drop" in table:
-        table["drop"] = tuple(table["drop"])
-    if "feature_names" in table:
-        table["feature_names"] = path.parent / table["feature_names"]
-    return parameters, ReadOptions(**table)
+    options = ReadOptions(**table)
+    if options.feature_names is not None:
+        options = replace(options, feature_names=path.parent / options.feature_names)
+    return parameters, options
 
 
 def merge_settings(

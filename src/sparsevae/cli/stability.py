@@ -9,19 +9,14 @@ import typer
 
 from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption, TableArgument, one_of
-from sparsevae.cli.rereading import read_for_run
-from sparsevae.cli.runs import load_run, write_csv, write_json
-from sparsevae.cli.tables import fingerprint
-from sparsevae.estimators import SparseVAE
-from sparsevae.exceptions import DataError
 from sparsevae.identifiability import stability as refit
-from sparsevae.identifiability.records import stability_record
+from sparsevae.runs import Run
+from sparsevae.runs.run import STABILITY_FILES
 from sparsevae.validation import check_choice
 
 __all__ = ["stability"]
 
 _HOW = ("seed", "bootstrap")
-_FILES = ("stability.json", "stability.csv", "selection.csv")
 
 
 @one_sentence_errors
@@ -48,23 +43,14 @@ def stability(
     (for each feature and factor the share of refits that link them); report takes them up.
     """
     check_choice("how", how, _HOW)
-    record = load_run(run)
-    present = [name for name in _FILES if (run / name).exists()]
-    if present and not force:
-        raise DataError(f"Expected a run without {present[0]}; {run} has one. Add --force to replace it.")
-    model = SparseVAE.load(run / "model")
-    data = read_for_run(record, model, table)
-    if fingerprint(table)["sha256"] != record["data"]["sha256"]:
-        if data.shape[0] != record["data"]["n_samples"]:
-            raise DataError(
-                f"Expected the table of the fit, with {record['data']['n_samples']} samples; {table} has "
-                f"{data.shape[0]}. Name the table that was fitted."
-            )
-        say(f"{table} is not the file that was fitted; it is taken to hold the same table.")
+    fitted = Run.open(run)
+    fitted.check_stability(force=force)
+    with collect_warnings():
+        data = fitted.read_fitted_table(table)
     say(f"Fitting {refits} times ...")
     with collect_warnings():
         result = refit(
-            model,
+            fitted.model(),
             data.for_estimator(),
             refits,
             how,
@@ -72,11 +58,9 @@ def stability(
             n_jobs=jobs,
             verbose=int(is_watched()),
         )
-    write_json(run / "stability.json", stability_record(result), compact=True)
-    write_csv(result.table.rename_axis("factor"), run / "stability.csv")
-    write_csv(result.selection_probability.rename_axis("feature"), run / "selection.csv")
+    fitted.add_stability(result, force=force)
     if as_json:
-        print_json({"run": str(run), "how": how, "factors": stability_record(result)["reproducibility"]})
+        print_json({"run": str(run), "how": how, "factors": result.reproducibility.to_dict()})
     else:
         print(result.summary())
-        print(f"Written to {run}: {', '.join(_FILES)}")
+        print(f"Written to {run}: {', '.join(STABILITY_FILES)}")

@@ -17,9 +17,9 @@ from sparsevae.cli.options import (
     LayerOption,
     TableArgument,
 )
-from sparsevae.cli.rereading import read_for_run
-from sparsevae.cli.runs import check_output, factors_of, load_run, write_csv, write_output
-from sparsevae.estimators import SparseVAE
+from sparsevae.exceptions import DataError
+from sparsevae.runs import Run
+from sparsevae.runs.files import TABLE_FORMATS, write_csv, write_table
 
 __all__ = ["transform"]
 
@@ -53,21 +53,20 @@ def transform(
     the fit's table was: the same columns are left out, the same column holds the names of the samples.
     """
     if output is not None:
-        check_output(output, force=force)
-    record = load_run(run)
-    model = SparseVAE.load(run / "model")
-    typed = {
-        "drop": tuple(drop or ()),
-        "id_column": id_column,
-        "header": header,
-        "transpose": transpose,
-        "layer": layer,
-    }
-    data = read_for_run(record, model, table, typed)
+        _check_output(output, force=force)
+    fitted = Run.open(run)
     with collect_warnings():
-        Z = factors_of(model, data)
+        data = fitted.read_table(
+            table,
+            drop=drop or (),
+            id_column=id_column,
+            header=header,
+            transpose=transpose,
+            layer=layer,
+        )
+        Z = fitted.factors(data)
     if output is not None:
-        write_output(Z, output)
+        write_table(Z, output)
         say(f"Wrote {Z.shape[0]} samples x {Z.shape[1]} factors to {output}.")
     if as_json:
         result = {"run": str(run), "n_samples": len(Z), "factors": list(Z.columns)}
@@ -79,3 +78,10 @@ def transform(
         print_json({**result, **values}, compact=True)
     elif output is None:
         write_csv(Z, sys.stdout)
+
+
+def _check_output(path: Path, *, force: bool) -> None:
+    if path.suffix.lower() not in TABLE_FORMATS:
+        raise DataError(f"Expected an output file that ends in {', '.join(TABLE_FORMATS)}; got {path.name}.")
+    if path.exists() and not force:
+        raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")

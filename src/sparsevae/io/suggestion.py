@@ -1,29 +1,36 @@
-"""Which likelihood suits a table, and why: a proposal in words, for `--likelihood auto`."""
+"""Which likelihood suits a table, and why."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
-from sparsevae.cli.tables import blocks_of_values
+from sparsevae.io.table import blocks_of_values
 from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
-__all__ = ["choose_likelihood"]
+__all__ = ["suggest_likelihood"]
 
 
-def choose_likelihood(X: Any) -> tuple[str, str]:
-    """Choose a likelihood by looking at the values.
+def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[str, str]:
+    """Suggest a likelihood by a look at the values.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
 
     Returns
     -------
     (str, str)
         Name of the likelihood, and the reason as a clause.
+
+    Examples
+    --------
+    >>> from sparsevae.io import suggest_likelihood
+    >>> suggest_likelihood([[0, 1], [1, 1]])
+    ('bernoulli', 'every value is 0 or 1')
     """
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
     n_cells, n_nonzero, largest = X.shape[0] * X.shape[1], 0, 0.0
     for values in blocks_of_values(X):
         if values.min() < 0:
@@ -41,7 +48,7 @@ def choose_likelihood(X: Any) -> tuple[str, str]:
     ratio = float(np.median(variance[mean > 0] / mean[mean > 0]))
     what = f"the values are whole numbers with {zeros:.0%} zeros"
     if not resembles_counts(X, mean, variance):
-        return "gaussian", f"{what}, as scores are; if they are counts, pass --likelihood negative_binomial"
+        return "gaussian", f"{what}, as scores are; if they are counts, choose negative_binomial"
     if ratio > OVERDISPERSED:
         return (
             "negative_binomial",

@@ -8,10 +8,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from sparsevae import SparseVAE
+from sparsevae.cli import app
 
-from .helpers import assert_alike, blocks, invoke, printed_by, run
+from .helpers import assert_alike, blocks, printed_by, run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -81,7 +83,7 @@ def test_the_commands_that_are_shown_have_the_options_that_they_use(page):
         words = shlex.split(line.split("|")[0], comments=True)
         if words and words[0] == "sparsevae" and not words[1].startswith("-"):
             path = words[1:3] if words[1] == "data" else words[1:2]
-            shown = invoke(*path, "--help").stdout
+            shown = CliRunner().invoke(app, [*path, "--help"]).stdout
             for word in words[1 + len(path) :]:
                 if word.startswith("-"):
                     assert re.search(rf"(^|[ ,]){word}\b", shown, flags=re.MULTILINE), line

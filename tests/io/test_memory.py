@@ -5,11 +5,9 @@ import gzip
 import numpy as np
 import pytest
 
-from sparsevae.cli import memory
-from sparsevae.cli.memory import available_bytes, bytes_needed, check_memory
 from sparsevae.exceptions import DataError
-
-from .helpers import files_under, refusal
+from sparsevae.io import memory, read_table
+from sparsevae.io.memory import available_bytes, bytes_needed, check_memory
 
 
 @pytest.fixture
@@ -60,27 +58,4 @@ def test_without_an_answer_of_the_system_nothing_is_refused(table, monkeypatch):
 def test_a_table_too_large_for_memory_is_refused_before_it_is_read(table, monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     with pytest.raises(DataError, match="fits into memory"):
-        check_memory(table, ".csv")
-
-
-def test_the_command_says_so_in_one_sentence_and_leaves_nothing(table, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
-    before = files_under(table.parent)
-    assert "save it as NPY" in refusal("fit", table, "--out", table.parent / "run")
-    assert files_under(table.parent) == before
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        OSError(12, "Cannot allocate memory"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
-    ],
-)
-def test_memory_that_runs_out_on_the_way_is_one_sentence_too(table, monkeypatch, error):
-    def fail(*args):
-        raise error
-
-    monkeypatch.setattr("sparsevae.cli.fit.read_table", fail)
-    assert "does not fit into memory" in refusal("fit", table, "--out", table.parent / "run")
+        read_table(table)

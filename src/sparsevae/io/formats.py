@@ -1,25 +1,31 @@
-"""Readers of NPY, NPZ, Parquet, Matrix Market and H5AD: numbers, names and what was assumed, unchecked."""
+"""Readers of NPY, NPZ, Parquet, Matrix Market and H5AD: numbers, names and what was assumed, unchecked.
+
+Every reader takes a path and `ReadOptions` and returns a `RawTable`.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 from scipy.io import mmread
 
-from sparsevae.exceptions import DataError
+from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = [
     "ID_NAMES",
     "RawTable",
     "ReadOptions",
+    "how_to_drop",
+    "no_id_column",
     "not_utf8",
     "open_text",
     "read_h5ad",
@@ -52,25 +58,37 @@ class ReadOptions:
         Whether the first line of a CSV or TSV holds names.
     id_column : str, optional
         Column with the names of the samples; "none" for no such column.
-    drop : tuple of str
-        Columns to leave out; an entry may name several, with commas between them.
+    drop : str or sequence of str
+        Columns to leave out; an entry may name several, with commas between them. Kept as a tuple.
     strict : bool
         Whether a column to leave out must be there.
     transpose : bool
         Whether the file has a row per feature and a column per sample.
     layer : str, optional
         Layer of an H5AD file.
-    feature_names : Path, optional
-        A file with a name per line, for formats that hold none.
+    feature_names : str or Path, optional
+        A file with a name per line, for formats that hold none. Kept as a path.
     """
 
     header: bool | None = None
     id_column: str | None = None
-    drop: tuple[str, ...] = ()
+    drop: str | Sequence[str] = ()
     strict: bool = True
     transpose: bool = False
     layer: str | None = None
-    feature_names: Path | None = None
+    feature_names: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        drop = (self.drop,) if isinstance(self.drop, str) else self.drop
+        if not isinstance(drop, list | tuple) or not all(isinstance(name, str) for name in drop):
+            raise ParameterError(f"Expected drop to be names of columns; got {drop!r}. Pass drop=['age'].")
+        object.__setattr__(self, "drop", tuple(drop))
+        for name, kind, what in _KINDS:
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ParameterError(f"Expected {name} to be {what}; got {value!r}.")
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", Path(self.feature_names))
 
     def columns_to_drop(self, names: Collection[str]) -> list[str]:
         """Columns to leave out of a table with these names; a name with commas in it is a name."""
@@ -78,13 +96,23 @@ class ReadOptions:
         return [name.strip() for entry in entries for name in entry]
 
 
+_KINDS = (
+    ("header", bool | None, "True, False or None"),
+    ("id_column", str | None, "the name of a column, or 'none'"),
+    ("strict", bool, "True or False"),
+    ("transpose", bool, "True or False"),
+    ("layer", str | None, "the name of a layer"),
+    ("feature_names", str | Path | None, "the path of a file with a name per line"),
+)
+
+
 @dataclass(frozen=True)
 class RawTable:
     """What a reader found: an array, sparse matrix or data frame as it lies in the file, with its names."""
 
-    X: Any
-    feature_names: Any = None
-    sample_names: Any = None
+    X: np.ndarray | sparse.spmatrix | pd.DataFrame
+    feature_names: Sequence[str] | np.ndarray | None = None
+    sample_names: Sequence[str] | np.ndarray | None = None
     id_name: str | None = None
     assumptions: tuple[str, ...] = ()
 
@@ -153,7 +181,7 @@ def _split_labels(
             return frame[wanted], ()
         if wanted == index.name:
             return index, ()
-        raise DataError(f"Expected a column '{wanted}' in {path} (--id-column); there is none.")
+        raise no_id_column(wanted, path)
     if not isinstance(frame.index, pd.RangeIndex):
         return index, ("Sample names are in the index of the data frame.",)
     if len(frame.columns) > 1 and _is_text(frame.iloc[:, 0]) and frame.iloc[:, 0].is_unique:
@@ -190,11 +218,12 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     X = cells.X if options.layer is None else cells.layers[options.layer]
     if X is None:
         raise DataError(
-            f"Expected {path} to have a matrix X; it has none. Name one of its layers with --layer."
+            f"Expected {path} to have a matrix X; it has none. Name one of its layers (layer=..., on the "
+            "command line --layer NAME)."
         )
     notes: tuple[str, ...] = ()
     if options.layer is None and len(cells.layers):
-        notes = (f"Read X; the file also has the layers {', '.join(cells.layers)} (--layer NAME).",)
+        notes = (f"Read X; the file also has the layers {', '.join(cells.layers)}.",)
     return RawTable(X, np.asarray(cells.var_names), np.asarray(cells.obs_names), "cell", notes)
 
 
@@ -208,14 +237,26 @@ def read_names(path: Path) -> np.ndarray:
     return np.array([line.split("\t")[0].split(",")[0].strip('"') for line in lines if line], dtype=object)
 
 
-def open_text(path: Path) -> Any:
+def open_text(path: Path) -> TextIO:
     """A text file in UTF-8, with or without a byte order mark or gzip around it."""
-    return _opener(path)(path, "rt", encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def how_to_drop(names: Sequence[str], most: int = 5) -> str:
+    """How a caller leaves out columns, in Python and on the command line."""
+    few = [str(name) for name in names[:most]]
+    typed = " ".join(f"--drop '{name}'" for name in few)
+    return f"drop={few if len(few) > 1 else repr(few[0])}, on the command line {typed}"
+
+
+def no_id_column(name: str, path: Path) -> DataError:
+    """The error for a column of sample names that is not there."""
+    return DataError(f"Expected a column '{name}' in {path}, to name the samples (id_column); there is none.")
 
 
 def not_utf8(path: Path) -> DataError:
     """The error for a text file that is not in UTF-8, with the place where that shows."""
-    with _opener(path)(path, "rb") as file:
+    with _open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
@@ -236,7 +277,7 @@ def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.
         row = int(np.argmax(words.to_numpy()))
         labels = [str(j + 1) if names is None else f"'{names[j]}'" for j in text]
         shown = ", ".join(labels[:5]) + (f" and {len(text) - 5} more" if len(text) > 5 else "")
-        remedy = "" if names is None else f" ({' '.join(f'--drop {label}' for label in labels[:5])})"
+        remedy = "" if names is None else f" ({how_to_drop([names[j] for j in text])})"
         raise DataError(
             f"Expected numbers in every column of {path}; got something else in column {shown}, for example "
             f"'{column.iloc[row]}' in row {row + 1}. Leave it out{remedy}, or encode it as numbers."
@@ -244,8 +285,8 @@ def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _opener(path: Path) -> Any:
-    return gzip.open if path.suffix.lower() == ".gz" else open
+def _open_bytes(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb"))
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsevae.cli.likelihoods import choose_likelihood
+from sparsevae.io import suggest_likelihood
 
 
 def make(kind, rng):
@@ -28,7 +29,7 @@ def make(kind, rng):
     [
         ("real", "gaussian", "negative"),
         ("positive", "gaussian", "fractions"),
-        ("ratings", "gaussian", "as scores are; if they are counts, pass --likelihood negative_binomial"),
+        ("ratings", "gaussian", "as scores are; if they are counts, choose negative_binomial"),
         ("deep", "gaussian", "as scores are"),  # no zeros at all: nothing tells them from incomes
         ("genes", "negative_binomial", "more than Poisson"),
         ("ages", "gaussian", "as scores are"),
@@ -38,8 +39,8 @@ def make(kind, rng):
         ("zeros", "gaussian", "zero"),
     ],
 )
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, sparse.coo_array])
 def test_the_values_decide_and_the_reason_is_given(kind, likelihood, reason, form, rng):
-    chosen, why = choose_likelihood(form(make(kind, rng)))
+    chosen, why = suggest_likelihood(form(make(kind, rng)))
     assert chosen == likelihood
     assert reason in why

@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from sparsevae.cli.formats import ID_NAMES, RawTable, ReadOptions, not_utf8, open_text
 from sparsevae.exceptions import DataError
+from sparsevae.io.formats import (
+    ID_NAMES,
+    RawTable,
+    ReadOptions,
+    how_to_drop,
+    no_id_column,
+    not_utf8,
+    open_text,
+)
 
 __all__ = ["read_delimited"]
 
@@ -22,7 +30,7 @@ _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
 
 
 def read_delimited(path: Path, options: ReadOptions) -> RawTable:
-    """Read a CSV or TSV file; whatever the file does not say is guessed from its first lines, and said."""
+    """Read a CSV or TSV file; guess from its first lines what the file does not say."""
     try:
         layout = _look_at(path, options)
         frame = _read(path, layout)
@@ -39,10 +47,11 @@ def read_delimited(path: Path, options: ReadOptions) -> RawTable:
         remedy = "Give the columns names and leave this one out."
         if layout.header:
             remedy = (
-                f"Leave it out (--drop '{id_name}'), or label the rows with it (--id-column '{id_name}')."
+                f"Leave it out ({how_to_drop([id_name])}), or label the rows with it (id_column='{id_name}', "
+                f"--id-column '{id_name}')."
             )
         raise DataError(
-            f"Expected numbers in the first column of {path}, or a name of its own for every row; got text "
+            f"Expected numbers in the first column of {path}, or a different name in every row; got text "
             f"such as '{repeated}' more than once. {remedy}"
         )
     frame = frame.drop(columns=frame.columns[layout.id_position])
@@ -153,7 +162,7 @@ def _id_column(
         return None, "", False
     if wanted is not None:
         if wanted not in names:
-            raise DataError(f"Expected a column '{wanted}' in {path} (--id-column); there is none.")
+            raise no_id_column(wanted, path)
         return names.index(wanted), "as asked", False
     if len(names) < 2 or (header and names[0] in options.columns_to_drop(names)):
         return None, "", False

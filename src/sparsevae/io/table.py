@@ -1,25 +1,25 @@
-"""Tables from files: a look at the format, the checks that every format shares, and what was assumed."""
+"""Tables from files: `read_table`, and the checks that every format shares."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from sparsevae.cli import formats
-from sparsevae.cli.delimited import read_delimited
-from sparsevae.cli.formats import RawTable, ReadOptions
-from sparsevae.cli.memory import check_memory
-from sparsevae.exceptions import DataError
+from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.io import formats
+from sparsevae.io.delimited import read_delimited
+from sparsevae.io.formats import RawTable, ReadOptions, how_to_drop
+from sparsevae.io.memory import check_memory
 
-__all__ = ["TableFile", "blocks_of_values", "check_file", "fingerprint", "list_names", "read_table"]
+__all__ = ["Fingerprint", "TableFile", "blocks_of_values", "list_names", "read_table"]
 
 _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     ".csv": read_delimited,
@@ -34,34 +34,50 @@ _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
 _BLOCK = 1 << 22  # values looked at together
 _COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
 
+Matrix: TypeAlias = np.ndarray | sparse.csr_matrix
+
+
+class Fingerprint(TypedDict):
+    """Name, size and checksum of a file, by which it is recognised later."""
+
+    file: str
+    bytes: int
+    sha256: str
+
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table that was read, checked and found usable.
+    """A table that was read from a file and checked.
 
     Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     feature_names, sample_names : ndarray of str, or None where the file has none
+    path : Path
+        The file.
+    options : ReadOptions
+        What the caller said about it.
     id_name : str
         Heading of the sample names.
     assumptions : tuple of str
         What was guessed about the file, one sentence each.
     """
 
-    X: Any
+    X: Matrix
     feature_names: np.ndarray | None
     sample_names: np.ndarray | None
+    path: Path
+    options: ReadOptions
     id_name: str = "sample"
-    assumptions: tuple[str, ...] = field(default=())
+    assumptions: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
         """Samples, features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
-    def for_estimator(self) -> Any:
-        """The table as `fit` takes it: a data frame where there are names, which keeps them."""
+    def for_estimator(self) -> Matrix | pd.DataFrame:
+        """The table as `fit` takes it: a data frame if it has names and is dense, else X."""
         if self.feature_names is None or sparse.issparse(self.X):
             return self.X
         return pd.DataFrame(self.X, columns=self.feature_names.tolist(), copy=False)
@@ -72,38 +88,90 @@ class TableFile:
             return pd.RangeIndex(self.shape[0], name=self.id_name)
         return pd.Index(self.sample_names, name=self.id_name)
 
+    def fingerprint(self) -> Fingerprint:
+        """Name, size and checksum of the file, by which it is recognised later."""
+        with self.path.open("rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"file": self.path.name, "bytes": self.path.stat().st_size, "sha256": checksum}
 
-def read_table(path: Path, options: ReadOptions) -> TableFile:
-    """Read a table by the ending of its name; refuse what a fit could not use.
+
+def read_table(
+    path: str | Path,
+    *,
+    header: bool | None = None,
+    id_column: str | None = None,
+    drop: str | Sequence[str] = (),
+    transpose: bool = False,
+    layer: str | None = None,
+    feature_names: str | Path | None = None,
+    strict: bool = True,
+) -> TableFile:
+    """Read a table with a row per sample and check that a model can be fitted to it.
 
     Parameters
     ----------
-    path : Path
-    options : ReadOptions
-        What the caller knows; the rest is guessed and said.
+    path : str or Path
+        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX) or H5AD; the ending decides.
+        NPY is mapped into memory, not loaded; sparse tables stay sparse.
+    header : bool, optional
+        Whether the first line of a CSV or TSV holds names. None: look at it.
+    id_column : str, optional
+        Column with the names of the samples; "none" for no such column. None: look for one.
+    drop : str or sequence of str
+        Columns to leave out.
+    transpose : bool
+        Whether the file has a row per feature and a column per sample.
+    layer : str, optional
+        Layer of an H5AD file, in place of X.
+    feature_names : str or Path, optional
+        A text file with a name per line, for formats that hold none.
+    strict : bool
+        Whether it is an error if a column to drop is absent.
+
+    Returns
+    -------
+    TableFile
+        Its ``assumptions`` say what was guessed about the file.
+
+    Raises
+    ------
+    DataError
+        If the file is absent, damaged or too large for memory, or holds something else than numbers.
+    ParameterError
+        If an option has another type.
+
+    Examples
+    --------
+    >>> import sparsevae
+    >>> table = sparsevae.read_table("answers.csv", drop=["school"])  # doctest: +SKIP
+    >>> model = sparsevae.SparseVAE().fit(table.for_estimator())  # doctest: +SKIP
     """
-    ending = check_file(path)
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"Expected the path of a table; got {path!r}. An array needs no reading.")
+    path = Path(path)
+    options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names)
+    ending = _check_file(path)
     check_memory(path, ending)
     raw = _READERS[ending](path, options)
     X, names, samples = raw.X, raw.feature_names, raw.sample_names
     if options.transpose:
-        X = formats.to_numbers(X, names, path) if isinstance(X, pd.DataFrame) else X
+        X = formats.to_numbers(X, _as_text(names), path) if isinstance(X, pd.DataFrame) else X
         X, names, samples = X.T, samples, names
     if options.feature_names is not None:
-        names = _names_from(options.feature_names, X.shape[-1])
+        names = _names_from(Path(options.feature_names), X.shape[-1])
     names, samples = _as_text(names), _as_text(samples)
     _check_names(names, path)
     X, names, left_out = _drop(X, names, options, path)
     _check_shape(X, path)
     if isinstance(X, pd.DataFrame):
         X = formats.to_numbers(X, names, path)
-    X = X.tocsr() if sparse.issparse(X) else X
+    X = X if isinstance(X, np.ndarray) else X.tocsr()
     _check_cells(X, names, path)
     notes = (*raw.assumptions, *left_out, *_suspicious_columns(X, names))
-    return TableFile(X, names, samples, raw.id_name or "sample", notes)
+    return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
 
 
-def check_file(path: Path) -> str:
+def _check_file(path: Path) -> str:
     """Return the ending that decides the format; refuse a file that is absent, empty or of no known kind."""
     ending = path.suffix.lower()
     if ending == ".gz":
@@ -123,37 +191,28 @@ def check_file(path: Path) -> str:
     return ending
 
 
-def fingerprint(path: Path) -> dict[str, Any]:
-    """Size and checksum of a file, by which a later reader knows it again."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
-
-
-def blocks_of_values(X: Any) -> Iterator[np.ndarray]:
+def blocks_of_values(X: Matrix) -> Iterator[np.ndarray]:
     """The values of a table in parts, since a mapped file need not fit into memory; stored ones if sparse."""
-    if sparse.issparse(X):
+    if not isinstance(X, np.ndarray):
         yield from (X.data[i : i + _BLOCK] for i in range(0, X.nnz, _BLOCK))
         return
     step = max(1, _BLOCK // X.shape[1])
     yield from (np.asarray(X[i : i + step]) for i in range(0, X.shape[0], step))
 
 
-def list_names(names: Any, most: int = 5) -> str:
+def list_names(names: Sequence[str] | np.ndarray, most: int = 5) -> str:
     """The first few names in quotes, and how many more there are."""
     shown = ", ".join(f"'{name}'" for name in list(names)[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _as_text(names: Any) -> np.ndarray | None:
+def _as_text(names: Sequence[str] | np.ndarray | None) -> np.ndarray | None:
     return None if names is None else np.asarray(names, dtype=object).astype(str)
 
 
 def _drop(
-    X: Any, names: np.ndarray | None, options: ReadOptions, path: Path
-) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+    X: Matrix | pd.DataFrame, names: np.ndarray | None, options: ReadOptions, path: Path
+) -> tuple[Matrix | pd.DataFrame, np.ndarray | None, tuple[str, ...]]:
     if not options.drop:
         return X, names, ()
     unwanted = options.columns_to_drop([] if names is None else names.tolist())
@@ -168,7 +227,7 @@ def _drop(
     return X.iloc[:, keep] if isinstance(X, pd.DataFrame) else X[:, keep], names[keep], left_out
 
 
-def _check_shape(X: Any, path: Path) -> None:
+def _check_shape(X: Matrix | pd.DataFrame, path: Path) -> None:
     if X.ndim != 2:
         raise DataError(f"Expected rows and columns in {path}; got an array of shape {X.shape}.")
     if 0 in X.shape:
@@ -182,19 +241,19 @@ def _check_names(names: np.ndarray | None, path: Path) -> None:
         return
     twice = [name for name, count in Counter(names.tolist()).items() if count > 1]
     raise DataError(
-        f"Expected every column of {path} to have a name of its own; got {list_names(twice)} more than once. "
+        f"Expected a different name for every column of {path}; got {list_names(twice)} more than once. "
         "Rename them."
     )
 
 
-def _check_cells(X: Any, names: np.ndarray | None, path: Path) -> None:
+def _check_cells(X: Matrix, names: np.ndarray | None, path: Path) -> None:
     if X.dtype.kind in "biu":
         return
     if X.dtype.kind != "f":
         raise DataError(f"Expected numbers in {path}; got values of type {X.dtype}.")
     if all(np.isfinite(values).all() for values in blocks_of_values(X)):
         return
-    if sparse.issparse(X):
+    if not isinstance(X, np.ndarray):
         entries = X.tocoo()
         rows, columns = (index[~np.isfinite(entries.data)] for index in (entries.row, entries.col))
     else:
@@ -210,7 +269,7 @@ def _check_cells(X: Any, names: np.ndarray | None, path: Path) -> None:
     raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
 
 
-def _suspicious_columns(X: Any, names: np.ndarray | None) -> list[str]:
+def _suspicious_columns(X: Matrix, names: np.ndarray | None) -> list[str]:
     """Columns that count or number the rows; fitted as asked, but worth a word."""
     if names is None or sparse.issparse(X) or len(X) < 3:
         return []
@@ -218,8 +277,8 @@ def _suspicious_columns(X: Any, names: np.ndarray | None) -> list[str]:
     for j, name in enumerate(names):
         if name.lower() in formats.ID_NAMES and len(np.unique(X[:, j])) == len(X):
             found.append(
-                f"Column '{name}' differs in every row, like an id, and is taken as a feature; leave it out "
-                f"(--drop '{name}') if it is none."
+                f"Column '{name}' differs in every row, like an id, and is taken as a feature; if it is "
+                f"none, leave it out ({how_to_drop([name])})."
             )
     return found
 

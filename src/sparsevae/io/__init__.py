@@ -1,0 +1,7 @@
+"""Tables from files, checked, and a suggestion of the likelihood that suits their values."""
+
+from sparsevae.io.formats import ReadOptions
+from sparsevae.io.suggestion import suggest_likelihood
+from sparsevae.io.table import TableFile, read_table
+
+__all__ = ["ReadOptions", "TableFile", "read_table", "suggest_likelihood"]

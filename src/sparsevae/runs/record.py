@@ -1,0 +1,156 @@
+"""``run.json``: how a fit was made, on which data, and its result in short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+from sparsevae._version import installed_versions
+from sparsevae.estimators import SparseVAE
+from sparsevae.exceptions import DataError
+from sparsevae.io import TableFile
+from sparsevae.io.table import Fingerprint
+
+__all__ = ["RUN_FORMAT", "RunRecord", "make_record", "read_run_record"]
+
+RUN_FORMAT = 1
+"""Version of the layout of a run directory; a reader refuses those it does not know."""
+
+_NEEDED = {"data": ("file", "sha256", "n_samples"), "reading": ("drop",)}
+
+
+class DataRecord(Fingerprint):
+    """The file that was fitted, and the shape of its table."""
+
+    n_samples: int
+    n_features: int
+
+
+class FactorRecord(TypedDict):
+    """A factor in short."""
+
+    name: str
+    variance_explained: float
+    anchors: list[str]
+
+
+class ResultRecord(TypedDict):
+    """The result of a fit in short."""
+
+    n_active: int
+    n_nonzero: int
+    factors: list[FactorRecord]
+    not_used: dict[str, str]
+    starts: list[dict[str, object]]
+    n_epochs: int
+    seconds: float | None
+
+
+class RunRecord(TypedDict):
+    """The content of ``run.json``.
+
+    ``reading`` has the fields of `ReadOptions`, ``settings`` the parameters of the estimator.
+    """
+
+    format: int
+    created: str
+    versions: dict[str, str]
+    data: DataRecord
+    reading: dict[str, Any]
+    settings: dict[str, Any]
+    seed: object
+    assumptions: list[str]
+    warnings: list[str]
+    interrupted: bool
+    result: ResultRecord
+
+
+def make_record(
+    model: SparseVAE,
+    table: TableFile,
+    *,
+    notes: Sequence[str],
+    warnings: Sequence[str],
+    interrupted: bool,
+    seconds: float | None,
+) -> RunRecord:
+    """Describe a fit and the table that it was fitted to."""
+    n_samples, n_features = table.shape
+    return {
+        "format": RUN_FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": installed_versions(),
+        "data": {**table.fingerprint(), "n_samples": n_samples, "n_features": n_features},
+        "reading": asdict(table.options),
+        "settings": {name: value for name, value in model.get_params().items() if name != "verbose"},
+        "seed": model.random_state,
+        "assumptions": [*table.assumptions, *notes],
+        "warnings": list(warnings),
+        "interrupted": interrupted,
+        "result": _result(model, seconds),
+    }
+
+
+def read_run_record(path: Path) -> RunRecord:
+    """The record of the run in a directory.
+
+    Raises
+    ------
+    DataError
+        If the directory is not a run, or one of another format.
+    """
+    if not path.exists():
+        raise DataError(
+            f"Expected a run directory at {path}; there is none. Make it with sparsevae fit TABLE --out "
+            f"{path}, or with Run.create."
+        )
+    file = path / "run.json"
+    if not file.is_file():
+        raise DataError(
+            f"Expected {path} to be a run directory; it has no run.json. Name the directory that fit wrote."
+        )
+    try:
+        record = json.loads(file.read_text("utf-8"))
+        written = record["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(file, str(error)) from error
+    if written != RUN_FORMAT:
+        raise DataError(
+            f"Expected a run of format {RUN_FORMAT}; {path} has format {written!r}. Use the version of "
+            "sparsevae that wrote it."
+        )
+    for part, names in _NEEDED.items():
+        section = record.get(part)
+        for name in names:
+            if not isinstance(section, dict) or name not in section:
+                raise _damaged(file, f"'{name}' is missing in '{part}'")
+    return record
+
+
+def _damaged(file: Path, why: str) -> DataError:
+    return DataError(
+        f"Expected {file} to be as fit wrote it; it is damaged ({why}). Take it from a copy, or fit again."
+    )
+
+
+def _result(model: SparseVAE, seconds: float | None) -> ResultRecord:
+    starts = model.starts_.to_dict("records")
+    return {
+        "n_active": len(model.active_factors_),
+        "n_nonzero": int((model.mask_ != 0).sum()),
+        "factors": [
+            {"name": name, "variance_explained": float(model.variance_explained_[k]), "anchors": anchors}
+            for k, (name, anchors) in zip(model.active_factors_, model.anchor_features().items(), strict=True)
+        ],
+        "not_used": {str(k): why for k, why in model.dropped_factors_.items()},
+        "starts": [
+            {str(name): None if value != value else value for name, value in start.items()}
+            for start in starts
+        ],
+        "n_epochs": model.n_iter_,
+        "seconds": None if seconds is None else round(seconds, 1),
+    }

@@ -1,0 +1,398 @@
+"""Run directories: a fit on disk, with its model, its tables and how it was made."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sparsevae.estimators import SparseVAE
+from sparsevae.exceptions import DataError, DataWarning, ParameterError
+from sparsevae.identifiability import Stability
+from sparsevae.identifiability.records import stability_from_record, stability_record
+from sparsevae.io import ReadOptions, TableFile, read_table
+from sparsevae.io.formats import how_to_drop
+from sparsevae.io.record import read_record
+from sparsevae.io.table import list_names
+from sparsevae.persistence import replacing_directory
+from sparsevae.report.evidence import gather_evidence
+from sparsevae.runs.files import write_csv, write_json
+from sparsevae.runs.record import RunRecord, make_record, read_run_record
+
+__all__ = ["FIT_FILES", "STABILITY_FILES", "Run", "check_place"]
+
+FIT_FILES = (
+    "run.json",
+    "model",
+    "loadings.csv",
+    "effects.csv",
+    "factors.csv",
+    "history.csv",
+    "evidence.json",
+    "log.txt",
+)
+"""What a run holds after the fit."""
+
+STABILITY_FILES = ("stability.json", "stability.csv", "selection.csv")
+"""What refits add to it."""
+
+_MODEL_FILES = {"model.json", "model.safetensors"}
+# A report may be written into the run, under any name; these stand beside its page.
+_REPORT_ENDINGS = (".json", ".factors.csv", ".features.csv", ".links.csv", ".samples.csv")
+
+Evidence = dict[str, Any]
+"""Plain values that JSON can hold: the certificate, ablations, curves and samples that a report shows."""
+
+
+class Run:
+    """A fit in a directory, as ``sparsevae fit TABLE --out RUN`` writes it.
+
+    Attributes
+    ----------
+    path : Path
+        The directory.
+    record : dict
+        The content of ``run.json``: settings, seed, versions, fingerprint of the data, the result in short.
+
+    Examples
+    --------
+    >>> from sparsevae import Run
+    >>> run = Run.open("run")  # doctest: +SKIP
+    >>> run.model().loadings()  # doctest: +SKIP
+    >>> run.factors("new.csv")  # doctest: +SKIP
+    """
+
+    def __init__(self, path: Path, record: RunRecord, model: SparseVAE | None = None) -> None:
+        self.path = path
+        self.record = record
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """Open a run directory.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Raises
+        ------
+        DataError
+            If it is not a run, or one of another format.
+        """
+        return cls(Path(path), read_run_record(Path(path)))
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        model: SparseVAE,
+        table: TableFile,
+        *,
+        force: bool = False,
+        notes: Sequence[str] = (),
+        warnings: Sequence[str] = (),
+        interrupted: bool = False,
+        seconds: float | None = None,
+        log: Sequence[str] = (),
+    ) -> Run:
+        """Write a fit to a new directory, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or Path
+        model : SparseVAE
+            Fitted to the table. It gets the names of a sparse table, which the matrix cannot carry.
+        table : TableFile
+            From `read_table`.
+        force : bool
+            Whether a run at this path is replaced. It stays until the new one is complete.
+        notes, warnings, log : sequence of str
+            To keep in ``run.json`` and ``log.txt``.
+        interrupted : bool
+            Whether the fit was stopped early.
+        seconds : float, optional
+            The time of the fit.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        DataError
+            If something else than a run is at the path, or a run and ``force`` is false.
+        """
+        path = Path(path)
+        if not isinstance(model, SparseVAE):
+            raise ParameterError(f"Expected a fitted SparseVAE; got {type(model).__name__}.")
+        if not isinstance(table, TableFile):
+            raise ParameterError(
+                f"Expected a table from sparsevae.read_table; got {type(table).__name__}. To save a model "
+                "alone, use model.save."
+            )
+        check_place(path, force=force)
+        if table.feature_names is not None and sparse.issparse(table.X):
+            model.feature_names_in_ = table.feature_names.astype(object)
+        record = make_record(
+            model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
+        )
+        factors = _factors(model, table)
+        evidence = _examine(model, table, seen_in_fit=True)
+        with replacing_directory(path) as folder:
+            write_json(folder / "run.json", record)
+            model.save(folder / "model")
+            write_csv(model.loadings().rename_axis("feature"), folder / "loadings.csv")
+            write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
+            write_csv(factors, folder / "factors.csv")
+            write_csv(model.history_, folder / "history.csv", index=False)
+            write_json(folder / "evidence.json", evidence, compact=True)
+            (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
+            check_place(path, force=force)  # again: the fit took its time
+        return cls(path, read_run_record(path), model)
+
+    def model(self) -> SparseVAE:
+        """The fitted model; loaded at the first call."""
+        if self._model is None:
+            self._model = SparseVAE.load(self.path / "model")
+        return self._model
+
+    def read_table(
+        self,
+        path: str | Path,
+        *,
+        header: bool | None = None,
+        id_column: str | None = None,
+        drop: str | Sequence[str] = (),
+        transpose: bool | None = None,
+        layer: str | None = None,
+    ) -> TableFile:
+        """Read a table as the fit's table was read, and check that it has the features of the fit.
+
+        Parameters
+        ----------
+        path : str or Path
+        header, id_column, transpose, layer
+            As in `sparsevae.read_table`; None is what the fit was told.
+        drop : str or sequence of str
+            Columns to leave out, in addition to those that the fit left out.
+
+        Raises
+        ------
+        DataError
+            If the features are others than those of the fit, or in another order.
+        """
+        known = {field.name for field in fields(ReadOptions)} - {"feature_names"}
+        options = {name: value for name, value in self.record["reading"].items() if name in known}
+        typed = {"header": header, "id_column": id_column, "transpose": transpose, "layer": layer}
+        options.update({name: value for name, value in typed.items() if value is not None})
+        options["drop"] = [*options["drop"], *([drop] if isinstance(drop, str) else drop)]
+        options["strict"] = False  # what the fit left out need not be there
+        table = read_table(path, **options)
+        _check_features(self.model(), table)
+        return table
+
+    def read_fitted_table(self, path: str | Path) -> TableFile:
+        """Read the table of the fit again.
+
+        Raises
+        ------
+        DataError
+            If the table has another number of samples. Another file of the same size gives a warning.
+        """
+        table = self.read_table(path)
+        n_samples = self.record["data"]["n_samples"]
+        if table.shape[0] != n_samples:
+            raise DataError(
+                f"Expected the table of the fit, with {n_samples} samples; {path} has {table.shape[0]}. Name "
+                "the table that was fitted."
+            )
+        if not self._saw(table):
+            _warn(f"{path} is not the file that was fitted; it is taken to hold the same table.")
+        return table
+
+    def factors(self, table: TableFile | str | Path) -> pd.DataFrame:
+        """The factors of each sample of a table: posterior means, a column per active factor.
+
+        Parameters
+        ----------
+        table : TableFile, str or Path
+            From `Run.read_table`, or the path of a file to be read by it.
+        """
+        return _factors(self.model(), self._as_table(table))
+
+    def evidence(self) -> Evidence | None:
+        """What a report needs of the table of the fit, or None where the run does not have it."""
+        return read_record(self.path / "evidence.json")
+
+    def examine(self, table: TableFile | str | Path) -> Evidence:
+        """What a report needs, gathered from another table.
+
+        Parameters
+        ----------
+        table : TableFile, str or Path
+            From `Run.read_table`, or the path of a file to be read by it.
+        """
+        table = self._as_table(table)
+        return _examine(self.model(), table, seen_in_fit=self._saw(table))
+
+    def stability(self) -> Stability | None:
+        """The result of refits, or None where there are none."""
+        record = read_record(self.path / "stability.json")
+        return None if record is None else stability_from_record(record)
+
+    def check_stability(self, *, force: bool = False) -> None:
+        """Refuse to replace the result of refits, unless that is asked for."""
+        present = [name for name in STABILITY_FILES if (self.path / name).exists()]
+        if present and not force:
+            raise DataError(
+                f"Expected a run without {present[0]}; {self.path} has one. Add --force (in Python "
+                "force=True) to replace it."
+            )
+
+    def add_stability(self, result: Stability, *, force: bool = False) -> None:
+        """Keep the result of refits in the run, where a report finds it.
+
+        Parameters
+        ----------
+        result : Stability
+            From `sparsevae.stability`.
+        force : bool
+            Whether an earlier result is replaced.
+        """
+        self.check_stability(force=force)
+        write_json(self.path / "stability.json", stability_record(result), compact=True)
+        write_csv(result.table.rename_axis("factor"), self.path / "stability.csv")
+        write_csv(result.selection_probability.rename_axis("feature"), self.path / "selection.csv")
+
+    def _as_table(self, table: TableFile | str | Path) -> TableFile:
+        return table if isinstance(table, TableFile) else self.read_table(table)
+
+    def _saw(self, table: TableFile) -> bool:
+        return table.fingerprint()["sha256"] == self.record["data"]["sha256"]
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Refuse a place for a run that holds something, unless it is a run alone and ``force`` is true."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if not path.is_dir():
+        raise DataError(f"Expected a new directory for the run; {path} is a file. Choose another name.")
+    if not any(path.iterdir()):
+        return
+    if not (path / "run.json").exists():
+        raise DataError(
+            f"Expected a new directory for the run; {path} holds something else than a run. Choose another "
+            "name."
+        )
+    if not force:
+        raise DataError(
+            f"Expected a new directory for the run; {path} already holds a run. Add --force (in Python "
+            "force=True) to replace it."
+        )
+    try:
+        read_run_record(path)
+    except DataError as error:
+        raise DataError(
+            f"Expected a run to replace; {path} does not open as one. Choose another name, or remove it "
+            f"first. ({error})"
+        ) from error
+    foreign = _foreign_entries(path)
+    if foreign:
+        raise DataError(
+            f"Expected only the files of a run in {path}, to replace it; got {list_names(foreign)} too. Move "
+            f"{'it' if len(foreign) == 1 else 'them'} elsewhere, or choose another name."
+        )
+
+
+def _foreign_entries(path: Path) -> list[str]:
+    """What lies in a run and was not written by fit, stability or report."""
+    entries = {entry.name: entry for entry in path.iterdir()}
+    ours = {*FIT_FILES, *STABILITY_FILES}
+    for name in entries:
+        stem, dot, ending = name.rpartition(".")
+        report = {name, *(stem + other for other in _REPORT_ENDINGS)}
+        if f"{dot}{ending}".lower() in (".html", ".htm") and report <= entries.keys():
+            ours |= report
+    foreign = [
+        name
+        for name, entry in entries.items()
+        if name not in ours or entry.is_symlink() or entry.is_dir() != (name == "model")
+    ]
+    if (path / "model").is_dir():
+        inside = {entry.name for entry in (path / "model").iterdir()}
+        foreign += [f"model/{name}" for name in inside - _MODEL_FILES]
+    return sorted(foreign)
+
+
+def _factors(model: SparseVAE, table: TableFile) -> pd.DataFrame:
+    with _names_are_known():
+        Z = model.transform(table.for_estimator())
+    names = model.get_feature_names_out()[model.active_factors_]
+    return pd.DataFrame(Z[:, model.active_factors_], index=table.row_labels(), columns=names)
+
+
+def _examine(model: SparseVAE, table: TableFile, *, seen_in_fit: bool) -> Evidence:
+    with _names_are_known():
+        return gather_evidence(
+            model,
+            table.for_estimator(),
+            samples=table.row_labels().to_numpy(),
+            table_name=table.path.name,
+            seen_in_fit=seen_in_fit,
+        )
+
+
+def _check_features(model: SparseVAE, table: TableFile) -> None:
+    """Refuse a table with other features than the fit's, or in another order."""
+    path, expected, got = table.path, getattr(model, "feature_names_in_", None), table.feature_names
+    if expected is None or got is None:
+        if table.shape[1] != model.n_features_in_:
+            raise DataError(
+                f"Expected {model.n_features_in_} features in {path}, as in the fit; got {table.shape[1]}."
+            )
+        if expected is not None:
+            _warn(f"{path} has no names: its columns are taken to be the features of the fit in their order.")
+        return
+    absent = [name for name in expected if name not in set(got)]
+    new = [name for name in got if name not in set(expected)]
+    if absent:
+        more = f", and {list_names(new)} {'is' if len(new) == 1 else 'are'} new" if new else ""
+        verb = "is" if len(absent) == 1 else "are"
+        raise DataError(
+            f"Expected the features of the fit in {path}; {list_names(absent)} {verb} missing{more}."
+        )
+    if new:
+        raise DataError(
+            f"Expected only the features of the fit in {path}; got {list_names(new)} too. Leave "
+            f"{'it' if len(new) == 1 else 'them'} out ({how_to_drop(new, 3)})."
+        )
+    moved = np.flatnonzero(np.asarray(expected, dtype=str) != got)
+    if len(moved):
+        j = int(moved[0])
+        raise DataError(
+            f"Expected the features of {path} in the order of the fit; column {j + 1} is '{got[j]}' where "
+            f"the fit had '{expected[j]}'. Put the columns in that order."
+        )
+
+
+def _warn(message: str) -> None:
+    python_warnings.warn(message, DataWarning, stacklevel=4)
+
+
+@contextmanager
+def _names_are_known() -> Iterator[None]:
+    """The names of a table were compared when it was read; an array or sparse matrix cannot show them."""
+    with python_warnings.catch_warnings():
+        python_warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        yield
