@@ -13,7 +13,7 @@ from sparsevae import NMF, Run, SparseVAE, read_table, stability
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs import check_place
-from sparsevae.runs.run import FIT_FILES, STABILITY_FILES
+from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
 
 SAVED = Path(__file__).parents[1] / "saved" / "0.1"
 

@@ -13,7 +13,6 @@ from sparsevae.cli.console import (
     print_json,
     say,
     say_table,
-    settle_likelihood,
 )
 from sparsevae.cli.options import (
     DropOption,
@@ -27,7 +26,7 @@ from sparsevae.cli.options import (
 )
 from sparsevae.experiments import compare as compare_methods
 from sparsevae.experiments.compare import DEFAULT, METHODS, make_estimators, parse_methods
-from sparsevae.io import read_table
+from sparsevae.io import read_table, suggest_likelihood
 
 __all__ = ["compare"]
 
@@ -80,10 +79,12 @@ def compare(
         feature_names=feature_names,
     )
     say_table(data)
-    chosen, _ = settle_likelihood(likelihood, data)
+    if likelihood in (None, "auto"):
+        likelihood, reason = suggest_likelihood(data.X)
+        say(f"  The likelihood is {likelihood}, because {reason}. (--likelihood NAME for another.)")
     parameters = {} if max_epochs is None else {"max_epochs": max_epochs}
     estimators = make_estimators(
-        methods, n_factors=factors, likelihood=chosen, random_state=seed, **parameters
+        methods, n_factors=factors, likelihood=likelihood, random_state=seed, **parameters
     )
     results = []
     with collect_warnings():
@@ -101,7 +102,7 @@ def compare(
     if as_json:
         records = frame.reset_index().to_dict("records")
         rows = [{name: None if pd.isna(value) else value for name, value in row.items()} for row in records]
-        settings = {"likelihood": chosen, "n_factors": factors, "seed": seed}
+        settings = {"likelihood": likelihood, "n_factors": factors, "seed": seed}
         print_json({**settings, "test_fraction": test_fraction, "methods": rows})
     else:
         print(_as_text(frame))

@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
-from sparsevae.io import TableFile, suggest_likelihood
+from sparsevae.io import TableFile
 from sparsevae.io.record import to_json
 
 __all__ = [
@@ -28,12 +28,10 @@ __all__ = [
     "print_json",
     "say",
     "say_table",
-    "settle_likelihood",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Likelihood = str | dict[str, list[str]]
 
 INTERRUPTED = 130
 """Exit code: what a shell reports for a process that Ctrl-C ended."""
@@ -60,21 +58,12 @@ def keep_log() -> Iterator[list[str]]:
         _log.reset(token)
 
 
-def say_table(table: TableFile) -> None:
+def say_table(table: TableFile, *notes: str) -> None:
     """Say what was read, and what was assumed about it."""
-    say(f"Read {table.path}: {table.shape[0]} samples x {table.shape[1]} features.")
-    for assumption in table.assumptions:
+    n_samples, n_features = table.X.shape
+    say(f"Read {table.path}: {n_samples} samples x {n_features} features.")
+    for assumption in (*table.assumptions, *notes):
         say(f"  {assumption}")
-
-
-def settle_likelihood(asked: Likelihood | None, table: TableFile) -> tuple[Likelihood, str]:
-    """The likelihood of a fit and, in a sentence, why; a suggestion in the place of "auto"."""
-    if asked not in (None, "auto"):
-        return asked, f"The likelihood is {asked}, as asked."
-    name, reason = suggest_likelihood(table.X)
-    sentence = f"The likelihood is {name}, because {reason}."
-    say(f"  {sentence} (--likelihood NAME for another.)")
-    return name, sentence
 
 
 def print_json(content: object, *, compact: bool = False) -> None:

@@ -18,7 +18,6 @@ from sparsevae.cli.console import (
     print_json,
     say,
     say_table,
-    settle_likelihood,
 )
 from sparsevae.cli.options import (
     DropOption,
@@ -32,9 +31,9 @@ from sparsevae.cli.options import (
 )
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
-from sparsevae.io import TableFile, read_table
+from sparsevae.io import TableFile, read_table, suggest_likelihood
 from sparsevae.runs import Run, check_place
-from sparsevae.runs.run import FIT_FILES
+from sparsevae.runs.files import FIT_FILES
 from sparsevae.training import stop_on_interrupt
 
 __all__ = ["fit"]
@@ -78,28 +77,35 @@ def fit(
     factors of each sample), history.csv (the terms of the objective, epoch by epoch), evidence.json (what the
     report needs of the data) and log.txt.
     """
+    settings, reading = merge_settings(
+        read_config(config),
+        {"n_factors": factors, "likelihood": likelihood, "random_state": seed, "max_epochs": max_epochs},
+        {
+            "header": header,
+            "id_column": id_column,
+            "drop": drop or None,
+            "transpose": transpose or None,
+            "layer": layer,
+            "feature_names": feature_names,
+        },
+    )
     check_place(out, force=force)
-    reading = {
-        "header": header,
-        "id_column": id_column,
-        "drop": tuple(drop or ()),
-        "transpose": transpose or None,
-        "layer": layer,
-        "feature_names": feature_names,
-    }
-    typed = {"n_factors": factors, "likelihood": likelihood, "random_state": seed, "max_epochs": max_epochs}
-    parameters, options = merge_settings(read_config(config), typed, reading)
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
-        data = read_table(table, **vars(options))
-        say_table(data)
-        parameters["likelihood"], reason = settle_likelihood(parameters.get("likelihood"), data)
-        parameters.setdefault("random_state", 0)
-        model = SparseVAE(**parameters, verbose=int(is_watched()))
-        say(f"Fitting up to {model.n_factors} factors ...")
-        started = time.perf_counter()
+        data = read_table(table, **reading)
+        X = data.for_estimator()
+        if settings.get("likelihood", "auto") == "auto":
+            settings["likelihood"], reason = suggest_likelihood(data.X)
+            note = f"The likelihood is {settings['likelihood']}, because {reason}."
+            say_table(data, f"{note} (--likelihood NAME for another.)")
+        else:
+            note = f"The likelihood is {settings['likelihood']}, as asked."
+            say_table(data)
         with collect_warnings() as messages:
-            model.fit(data.for_estimator())
-        seconds = time.perf_counter() - started
+            model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
+            say(f"Fitting up to {model.n_factors} factors ...")
+            started = time.perf_counter()
+            model.fit(X)
+            seconds = time.perf_counter() - started
         model.set_params(verbose=0)
         say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
         with collect_warnings():
@@ -108,7 +114,7 @@ def fit(
                 model,
                 data,
                 force=force,
-                notes=[reason],
+                notes=[note],
                 warnings=messages,
                 interrupted=stop.heeded,
                 seconds=seconds,

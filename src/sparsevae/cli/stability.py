@@ -11,7 +11,7 @@ from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_err
 from sparsevae.cli.options import JsonOption, TableArgument, one_of
 from sparsevae.identifiability import stability as refit
 from sparsevae.runs import Run
-from sparsevae.runs.run import STABILITY_FILES
+from sparsevae.runs.files import STABILITY_FILES
 from sparsevae.validation import check_choice
 
 __all__ = ["stability"]

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import pandas as pd
 import typer
 
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
@@ -18,10 +20,13 @@ from sparsevae.cli.options import (
     TableArgument,
 )
 from sparsevae.exceptions import DataError
+from sparsevae.persistence import replacing
 from sparsevae.runs import Run
-from sparsevae.runs.files import TABLE_FORMATS, write_csv, write_table
+from sparsevae.runs.files import write_csv
 
 __all__ = ["transform"]
+
+_FORMATS = (".csv", ".tsv", ".npy", ".parquet")
 
 
 @one_sentence_errors
@@ -66,7 +71,7 @@ def transform(
         )
         Z = fitted.factors(data)
     if output is not None:
-        write_table(Z, output)
+        _write(Z, output)
         say(f"Wrote {Z.shape[0]} samples x {Z.shape[1]} factors to {output}.")
     if as_json:
         result = {"run": str(run), "n_samples": len(Z), "factors": list(Z.columns)}
@@ -81,7 +86,30 @@ def transform(
 
 
 def _check_output(path: Path, *, force: bool) -> None:
-    if path.suffix.lower() not in TABLE_FORMATS:
-        raise DataError(f"Expected an output file that ends in {', '.join(TABLE_FORMATS)}; got {path.name}.")
+    if path.suffix.lower() not in _FORMATS:
+        raise DataError(f"Expected an output file that ends in {', '.join(_FORMATS)}; got {path.name}.")
     if path.exists() and not force:
         raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a data frame in the format of the file's ending."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ending = path.suffix.lower()
+    with replacing(path) as partial:
+        if ending == ".npy":
+            with partial.open("wb") as file:  # by its name, numpy would add an ending to one in capitals
+                np.save(file, frame.to_numpy())
+        elif ending == ".parquet":
+            _write_parquet(frame, partial)
+        else:
+            write_csv(frame, partial, separator="\t" if ending == ".tsv" else ",")
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    try:
+        frame.to_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise DataError(
+            "Expected pyarrow, to write Parquet; it is not installed: pip install 'sparsevae[parquet]'."
+        ) from error

@@ -1,29 +1,79 @@
-"""The files that commands leave: CSV with as many digits as a fit has, JSON, each complete or not there."""
+"""The files of a run: which they are, how they are written, and whether a directory holds nothing else."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
 import pandas as pd
 
 from sparsevae.exceptions import DataError
 from sparsevae.io.record import to_json
+from sparsevae.io.table import list_names
 from sparsevae.persistence import replacing
+from sparsevae.runs.record import read_run_record
 
-__all__ = ["TABLE_FORMATS", "write_csv", "write_json", "write_table"]
+__all__ = ["FIT_FILES", "STABILITY_FILES", "check_place", "write_csv", "write_json"]
 
-TABLE_FORMATS = (".csv", ".tsv", ".npy", ".parquet")
-"""Endings that `write_table` knows."""
+FIT_FILES = (
+    "run.json",
+    "model",
+    "loadings.csv",
+    "effects.csv",
+    "factors.csv",
+    "history.csv",
+    "evidence.json",
+    "log.txt",
+)
+"""What a run holds after the fit."""
+
+STABILITY_FILES = ("stability.json", "stability.csv", "selection.csv")
+"""What refits add to it."""
+
+_MODEL_FILES = {"model.json", "model.safetensors"}
+# A report may be written into the run, under any name; these stand beside its page.
+_REPORT_ENDINGS = (".json", ".factors.csv", ".features.csv", ".links.csv", ".samples.csv")
 
 _DIGITS = "%.7g"  # what a float32 holds
 
 
-def write_json(path: Path, content: object, *, compact: bool = False) -> None:
-    """Write JSON that a person can read, unless it is to be compact."""
+def check_place(path: Path, *, force: bool) -> None:
+    """Refuse a place for a run that holds something, unless it is a run alone and ``force`` is true."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if not path.is_dir():
+        raise DataError(f"Expected a new directory for the run; {path} is a file. Choose another name.")
+    if not any(path.iterdir()):
+        return
+    if not (path / "run.json").exists():
+        raise DataError(
+            f"Expected a new directory for the run; {path} holds something else than a run. Choose another "
+            "name."
+        )
+    if not force:
+        raise DataError(
+            f"Expected a new directory for the run; {path} already holds a run. Add --force (in Python "
+            "force=True) to replace it."
+        )
+    try:
+        read_run_record(path)
+    except DataError as error:
+        raise DataError(
+            f"Expected a run to replace; {path} does not open as one. Choose another name, or remove it "
+            f"first. ({error})"
+        ) from error
+    foreign = _foreign_entries(path)
+    if foreign:
+        raise DataError(
+            f"Expected only the files of a run in {path}, to replace it; got {list_names(foreign)} too. Move "
+            f"{'it' if len(foreign) == 1 else 'them'} elsewhere, or choose another name."
+        )
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write compact JSON; the file is complete or not there."""
     with replacing(path) as partial:
-        partial.write_text(to_json(content, compact=compact) + "\n", "utf-8")
+        partial.write_text(to_json(content, compact=True) + "\n", "utf-8")
 
 
 def write_csv(
@@ -33,24 +83,21 @@ def write_csv(
     frame.to_csv(target, sep=separator, index=index, float_format=_DIGITS, lineterminator="\n")
 
 
-def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a data frame in the format of the file's ending, one of `TABLE_FORMATS`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ending = path.suffix.lower()
-    with replacing(path) as partial:
-        if ending == ".npy":
-            with partial.open("wb") as file:  # by its name, numpy would add an ending to one in capitals
-                np.save(file, frame.to_numpy())
-        elif ending == ".parquet":
-            _write_parquet(frame, partial)
-        else:
-            write_csv(frame, partial, separator="\t" if ending == ".tsv" else ",")
-
-
-def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    try:
-        frame.to_parquet(path, engine="pyarrow")
-    except ImportError as error:
-        raise DataError(
-            "Expected pyarrow, to write Parquet; it is not installed: pip install 'sparsevae[parquet]'."
-        ) from error
+def _foreign_entries(path: Path) -> list[str]:
+    """What lies in a run and was not written by fit, stability or report."""
+    entries = {entry.name: entry for entry in path.iterdir()}
+    ours = {*FIT_FILES, *STABILITY_FILES}
+    for name in entries:
+        stem, dot, ending = name.rpartition(".")
+        report = {name, *(stem + other for other in _REPORT_ENDINGS)}
+        if f"{dot}{ending}".lower() in (".html", ".htm") and report <= entries.keys():
+            ours |= report
+    foreign = [
+        name
+        for name, entry in entries.items()
+        if name not in ours or entry.is_symlink() or entry.is_dir() != (name == "model")
+    ]
+    if (path / "model").is_dir():
+        inside = {entry.name for entry in (path / "model").iterdir()}
+        foreign += [f"model/{name}" for name in inside - _MODEL_FILES]
+    return sorted(foreign)

@@ -19,33 +19,14 @@ from sparsevae.identifiability import Stability
 from sparsevae.identifiability.records import stability_from_record, stability_record
 from sparsevae.io import ReadOptions, TableFile, read_table
 from sparsevae.io.formats import how_to_drop
-from sparsevae.io.record import read_record
+from sparsevae.io.record import read_record, to_json
 from sparsevae.io.table import list_names
 from sparsevae.persistence import replacing_directory
 from sparsevae.report.evidence import gather_evidence
-from sparsevae.runs.files import write_csv, write_json
+from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv, write_json
 from sparsevae.runs.record import RunRecord, make_record, read_run_record
 
-__all__ = ["FIT_FILES", "STABILITY_FILES", "Run", "check_place"]
-
-FIT_FILES = (
-    "run.json",
-    "model",
-    "loadings.csv",
-    "effects.csv",
-    "factors.csv",
-    "history.csv",
-    "evidence.json",
-    "log.txt",
-)
-"""What a run holds after the fit."""
-
-STABILITY_FILES = ("stability.json", "stability.csv", "selection.csv")
-"""What refits add to it."""
-
-_MODEL_FILES = {"model.json", "model.safetensors"}
-# A report may be written into the run, under any name; these stand beside its page.
-_REPORT_ENDINGS = (".json", ".factors.csv", ".features.csv", ".links.csv", ".samples.csv")
+__all__ = ["Run"]
 
 Evidence = dict[str, Any]
 """Plain values that JSON can hold: the certificate, ablations, curves and samples that a report shows."""
@@ -144,21 +125,29 @@ class Run:
         check_place(path, force=force)
         if table.feature_names is not None and sparse.issparse(table.X):
             model.feature_names_in_ = table.feature_names.astype(object)
+        factors = _factors(model, table)
+        evidence = _examine(model, table, seen_in_fit=True)
         record = make_record(
             model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
         )
-        factors = _factors(model, table)
-        evidence = _examine(model, table, seen_in_fit=True)
+        tables = {
+            "loadings.csv": model.loadings().rename_axis("feature"),
+            "effects.csv": model.effects().rename_axis("feature"),
+            "factors.csv": factors,
+            "history.csv": model.history_,
+        }
+        texts = {
+            "run.json": to_json(record) + "\n",
+            "evidence.json": to_json(evidence, compact=True) + "\n",
+            "log.txt": "".join(f"{line}\n" for line in log),
+        }
         with replacing_directory(path) as folder:
-            write_json(folder / "run.json", record)
+            for name, frame in tables.items():
+                write_csv(frame, folder / name, index=frame is not model.history_)
+            for name, text in texts.items():
+                (folder / name).write_text(text, "utf-8")
             model.save(folder / "model")
-            write_csv(model.loadings().rename_axis("feature"), folder / "loadings.csv")
-            write_csv(model.effects().rename_axis("feature"), folder / "effects.csv")
-            write_csv(factors, folder / "factors.csv")
-            write_csv(model.history_, folder / "history.csv", index=False)
-            write_json(folder / "evidence.json", evidence, compact=True)
-            (folder / "log.txt").write_text("".join(f"{line}\n" for line in log), "utf-8")
-            check_place(path, force=force)  # again: the fit took its time
+            check_place(path, force=force)  # again: the examination took its time
         return cls(path, read_run_record(path), model)
 
     def model(self) -> SparseVAE:
@@ -271,7 +260,7 @@ class Run:
             Whether an earlier result is replaced.
         """
         self.check_stability(force=force)
-        write_json(self.path / "stability.json", stability_record(result), compact=True)
+        write_json(self.path / "stability.json", stability_record(result))
         write_csv(result.table.rename_axis("factor"), self.path / "stability.csv")
         write_csv(result.selection_probability.rename_axis("feature"), self.path / "selection.csv")
 
@@ -282,64 +271,12 @@ class Run:
         return table.fingerprint()["sha256"] == self.record["data"]["sha256"]
 
 
-def check_place(path: Path, *, force: bool) -> None:
-    """Refuse a place for a run that holds something, unless it is a run alone and ``force`` is true."""
-    if not path.exists() and not path.is_symlink():
-        return
-    if not path.is_dir():
-        raise DataError(f"Expected a new directory for the run; {path} is a file. Choose another name.")
-    if not any(path.iterdir()):
-        return
-    if not (path / "run.json").exists():
-        raise DataError(
-            f"Expected a new directory for the run; {path} holds something else than a run. Choose another "
-            "name."
-        )
-    if not force:
-        raise DataError(
-            f"Expected a new directory for the run; {path} already holds a run. Add --force (in Python "
-            "force=True) to replace it."
-        )
-    try:
-        read_run_record(path)
-    except DataError as error:
-        raise DataError(
-            f"Expected a run to replace; {path} does not open as one. Choose another name, or remove it "
-            f"first. ({error})"
-        ) from error
-    foreign = _foreign_entries(path)
-    if foreign:
-        raise DataError(
-            f"Expected only the files of a run in {path}, to replace it; got {list_names(foreign)} too. Move "
-            f"{'it' if len(foreign) == 1 else 'them'} elsewhere, or choose another name."
-        )
-
-
-def _foreign_entries(path: Path) -> list[str]:
-    """What lies in a run and was not written by fit, stability or report."""
-    entries = {entry.name: entry for entry in path.iterdir()}
-    ours = {*FIT_FILES, *STABILITY_FILES}
-    for name in entries:
-        stem, dot, ending = name.rpartition(".")
-        report = {name, *(stem + other for other in _REPORT_ENDINGS)}
-        if f"{dot}{ending}".lower() in (".html", ".htm") and report <= entries.keys():
-            ours |= report
-    foreign = [
-        name
-        for name, entry in entries.items()
-        if name not in ours or entry.is_symlink() or entry.is_dir() != (name == "model")
-    ]
-    if (path / "model").is_dir():
-        inside = {entry.name for entry in (path / "model").iterdir()}
-        foreign += [f"model/{name}" for name in inside - _MODEL_FILES]
-    return sorted(foreign)
-
-
 def _factors(model: SparseVAE, table: TableFile) -> pd.DataFrame:
+    X, labels = table.for_estimator(), table.row_labels()
     with _names_are_known():
-        Z = model.transform(table.for_estimator())
+        Z = model.transform(X)
     names = model.get_feature_names_out()[model.active_factors_]
-    return pd.DataFrame(Z[:, model.active_factors_], index=table.row_labels(), columns=names)
+    return pd.DataFrame(Z[:, model.active_factors_], index=labels, columns=names)
 
 
 def _examine(model: SparseVAE, table: TableFile, *, seen_in_fit: bool) -> Evidence:
