@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_a_sparse_table_gives_its_names_to_the_model(tmp_path, rng):
     assert list(Run.open(run.path).model().loadings().index) == ["G0", "G1", "G2"]
     with pytest.warns(DataWarning, match="has no names"):
         assert len(run.factors(tmp_path / "counts.npz")) == 40
+
+
+def test_a_model_that_gives_data_frames_makes_the_same_run(model, table, written, tmp_path):
+    other = copy.deepcopy(model).set_output(transform="pandas")
+    run = Run.create(tmp_path / "run", other, table)
+    for name in ("factors.csv", "evidence.json"):
+        assert (run.path / name).read_bytes() == (written / name).read_bytes()
 
 
 def test_other_things_than_a_model_and_its_table_are_refused(model, table, tmp_path):

@@ -57,7 +57,7 @@ def demo(
     data = make_sparse_factors(2 * rows, correlation=correlation, random_state=seed)
     true_mask, curves = np.asarray(data.mask), [str(curve) for curve in data.curves or ()]
     train, test = data.take(range(rows)), data.take(range(rows, 2 * rows))
-    say(f"Fitting {rows} rows of {data.n_features} features, with room for {_N_FACTORS} factors ...")
+    say(f"Fitting {rows} rows of {data.n_features} features, with up to {_N_FACTORS} factors ...")
     model = SparseVAE(_N_FACTORS, max_epochs=max_epochs, random_state=seed, verbose=int(is_watched()))
     started = time.perf_counter()
     with collect_warnings(), _one_thread():

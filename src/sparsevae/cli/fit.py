@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from sparsevae.cli.console import (
@@ -89,8 +90,8 @@ def fit(
             "feature_names": feature_names,
         },
     )
-    check_place(out, force=force)
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
+        check_place(out, force=force)
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
@@ -137,13 +138,17 @@ def _announce_stop() -> None:
 def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> None:
     n_active = len(model.active_factors_)
     if n_active:
+        top = model.top_features(_TOP)
         links = model.mask_[:, model.active_factors_] != 0
         print(
-            f"{n_active} factor{'s' if n_active > 1 else ''} found, with room for {model.n_factors}; "
+            f"{n_active} factor{'s' if n_active > 1 else ''} found, of up to {model.n_factors}; "
             f"{links.sum()} of {links.size} links between features and factors are used."
         )
-        for k, name in zip(model.active_factors_, model.loadings().columns, strict=True):
-            print(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {_strongest(model, name)}")
+        for k, name, n_links in zip(
+            model.active_factors_, model.loadings().columns, links.sum(0), strict=True
+        ):
+            strongest = _list_features(top[top["factor"] == name], int(n_links))
+            print(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {strongest}")
         if any(model.anchor_features().values()):
             print("  (* an anchor: a feature of this factor alone)")
     else:
@@ -152,12 +157,11 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
     print(f"Written to {out} in {seconds:.0f} s: {', '.join(FIT_FILES)}")
 
 
-def _strongest(model: SparseVAE, factor: str) -> str:
-    top = model.top_features(_TOP)
-    top = top[top["factor"] == factor]
+def _list_features(top: pd.DataFrame, n_links: int) -> str:
+    """The first features of a factor, anchors with a star, and how many more there are."""
     features = [
         f"{name}*" if anchor else str(name)
         for name, anchor in zip(top["feature"], top["anchor"], strict=True)
     ]
-    more = int((model.loadings()[factor] != 0).sum()) - len(features)
+    more = n_links - len(features)
     return ", ".join(features) + (f" and {more} more" if more else "")

@@ -61,7 +61,7 @@ def gather_evidence(
     """
     certificate = model.identifiability(X)
     checked = model._check_table(X, reset=False)
-    codes = model.transform(X)
+    codes = np.asarray(model.transform(X))
     names = np.arange(checked.shape[0]) if samples is None else np.asarray(samples, dtype=object)
     factors = [(int(k), str(model.get_feature_names_out()[k])) for k in model.active_factors_]
     few = checked[spread_rows(checked.shape[0], _POINTS)]

@@ -80,11 +80,12 @@ def make_record(
 ) -> RunRecord:
     """Describe a fit and the table that it was fitted to."""
     n_samples, n_features = table.shape
+    data: DataRecord = {**table.fingerprint(), "n_samples": n_samples, "n_features": n_features}
     return {
         "format": RUN_FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": installed_versions(),
-        "data": {**table.fingerprint(), "n_samples": n_samples, "n_features": n_features},
+        "data": data,
         "reading": asdict(table.options),
         "settings": {name: value for name, value in model.get_params().items() if name != "verbose"},
         "seed": model.random_state,

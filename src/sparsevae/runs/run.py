@@ -125,21 +125,20 @@ class Run:
         check_place(path, force=force)
         if table.feature_names is not None and sparse.issparse(table.X):
             model.feature_names_in_ = table.feature_names.astype(object)
-        factors = _factors(model, table)
-        evidence = _examine(model, table, seen_in_fit=True)
         record = make_record(
             model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
         )
         tables = {
+            "factors.csv": _factors(model, table),
             "loadings.csv": model.loadings().rename_axis("feature"),
             "effects.csv": model.effects().rename_axis("feature"),
-            "factors.csv": factors,
             "history.csv": model.history_,
         }
+        evidence = _examine(model, table, seen_in_fit=True)
         texts = {
+            "log.txt": "".join(f"{line}\n" for line in log),
             "run.json": to_json(record) + "\n",
             "evidence.json": to_json(evidence, compact=True) + "\n",
-            "log.txt": "".join(f"{line}\n" for line in log),
         }
         with replacing_directory(path) as folder:
             for name, frame in tables.items():
@@ -274,7 +273,7 @@ class Run:
 def _factors(model: SparseVAE, table: TableFile) -> pd.DataFrame:
     X, labels = table.for_estimator(), table.row_labels()
     with _names_are_known():
-        Z = model.transform(X)
+        Z = np.asarray(model.transform(X))
     names = model.get_feature_names_out()[model.active_factors_]
     return pd.DataFrame(Z[:, model.active_factors_], index=labels, columns=names)
 
