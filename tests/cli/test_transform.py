@@ -133,16 +133,3 @@ def test_a_damaged_model_is_refused(shared, tmp_path):
     weights = max((run / "model").iterdir(), key=lambda path: path.stat().st_size)
     weights.write_bytes(weights.read_bytes()[:100])
     assert str(run) in refusal("transform", run, shared / "table.csv")
-
-
-@pytest.mark.parametrize("part, name", [("reading", "drop"), ("data", "sha256"), ("data", None)])
-def test_a_record_that_lacks_a_part_is_refused(shared, tmp_path, part, name):
-    run = tmp_path / "run"
-    shutil.copytree(shared / "run", run)
-    record = json.loads((run / "run.json").read_text("utf-8"))
-    if name is None:
-        record[part] = None
-    else:
-        del record[part][name]
-    (run / "run.json").write_text(json.dumps(record), "utf-8")
-    assert f"is missing in '{part}'" in refusal("transform", run, shared / "table.csv")

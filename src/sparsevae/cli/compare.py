@@ -51,7 +51,7 @@ def compare(
         typer.Option(min=1, help="Epochs of each fit. [default: enough for the size of the table]"),
     ] = None,
     test_fraction: Annotated[
-        float, typer.Option(min=0.01, max=0.99, help="Share of the rows that are held out.")
+        float, typer.Option(min=0.01, max=0.99, help="Fraction of the rows that are held out.")
     ] = 0.2,
     as_json: JsonOption = False,
     drop: DropOption = None,
@@ -66,7 +66,7 @@ def compare(
     Columns: score, the mean bound on log p(x) of a held-out row (higher is better; none for methods that do
     not charge for their codes); reconstruction, the mean of -log p(x | code), at the code that a method finds
     for the row (lower is better, and easy to have with many factors); seconds of the fit; factors in use;
-    sparsity, the share of exact zeros among their loadings.
+    sparsity, the fraction of exact zeros among their loadings.
     """
     parse_methods(methods)  # what is written wrongly is said before a table is read
     data = read_table(
@@ -109,7 +109,7 @@ def compare(
 
 
 def _in_words(row: pd.Series) -> str:
-    """How one method did, for those who wait for the others."""
+    """The result of one method, shown while the others are fitted."""
     if row["note"]:
         return f"not fitted: {row['note']}"
     score = "" if pd.isna(row["score"]) else f"score {row['score']:.3f}, "

@@ -47,7 +47,7 @@ def demo(
     """Generate the paper's synthetic data, fit it, and show the true and the recovered mask side by side.
 
     The data are those of section 2.2 of Moran, Sridhar, Wang and Blei: seven features of two correlated
-    factors, some linear, one a square, one a sine, one a product. Whatever is found is printed. It takes
+    factors, some linear, one a square, one a sine, one a product. The result is printed as it is. It takes
     about half a minute.
     """
     if not -1 < correlation < 1:
@@ -173,8 +173,8 @@ def _explanation(rows: int, found: _Comparison) -> str:
         f"SparseVAE found in {rows} rows, not knowing how many factors there are: {count}, agreeing with the "
         f"truth {agreement} (a dot is an exact zero; numbers compare within a row only).",
         "DCI is 1 where each factor found stands for one true factor and the other way round, and the "
-        f"held-out MSE is the error of reconstruction on {rows} more rows; linear factor analysis is beside "
-        "it with as many factors.",
+        f"held-out MSE is the error of reconstruction on {rows} more rows; linear factor analysis, with "
+        "as many factors, is for comparison.",
     )
     return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in sentences)
 
@@ -185,7 +185,7 @@ def _draw_masks(true_mask: np.ndarray, mask: np.ndarray, curves: list[str], path
     from matplotlib.figure import Figure
 
     n_features = len(mask)
-    # A Figure of its own, without pyplot: no window system, no state left behind.
+    # A Figure without pyplot needs no window system and leaves no state behind.
     figure = Figure(figsize=(6.0, 1.0 + 0.4 * n_features), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, title, values in ((left, "true mask", true_mask), (right, "recovered mask", mask)):

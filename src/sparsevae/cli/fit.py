@@ -62,7 +62,7 @@ def fit(
             metavar="FILE.toml", help="Any parameter of SparseVAE, by its name; what is typed wins."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run.")] = False,
     as_json: JsonOption = False,
     drop: DropOption = None,
     id_column: IdColumnOption = None,

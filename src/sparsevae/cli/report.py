@@ -1,4 +1,4 @@
-"""``sparsevae report``: factor cards of a run as one page, and the same as JSON and CSV beside it."""
+"""``sparsevae report``: factor cards of a run as one page, with the same content as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page. [default: the name of the data]")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier report.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a page about a run: its factors in words and pictures, and what may be believed of each.
 
-    The page needs no other file and no network. Beside FILE.html come FILE.json with all of its content and
+    The page needs no other file and no network. It comes with FILE.json, which has all of its content, and
     FILE.factors.csv, FILE.features.csv, FILE.links.csv and FILE.samples.csv. Nothing is fitted. If stability
     has been run, its result is part of the page.
     """
@@ -64,8 +64,8 @@ def report(
         return
     for sentence in content["summary"]:
         print(sentence)
-    beside = [path.name for name, path in written.items() if name != "page"]
-    print(f"Written to {output}, with {', '.join(beside)}")
+    others = [path.name for name, path in written.items() if name != "page"]
+    print(f"Written to {output}, with {', '.join(others)}")
 
 
 def _check_output(path: Path, *, force: bool) -> None:

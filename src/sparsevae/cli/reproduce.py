@@ -59,7 +59,7 @@ def reproduce(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of the paper: run what is missing, then put the numbers beside the paper's.
+    """Make a table or figure of the paper: run what is missing, then compare the numbers with the paper's.
 
     Rows are kept as runs end; the same command continues where it was interrupted.
     """

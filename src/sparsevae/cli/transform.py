@@ -39,7 +39,7 @@ def transform(
             "--output", "-o", metavar="FILE", help="CSV, TSV, NPY or Parquet. [default: CSV to stdout]"
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier file.")] = False,
     as_json: JsonOption = False,
     drop: DropOption = None,
     id_column: IdColumnOption = None,

@@ -190,7 +190,7 @@ def _split_labels(
 
 
 def read_matrix_market(path: Path, options: ReadOptions) -> RawTable:
-    """A sparse matrix in text, which has no names of its own."""
+    """A sparse matrix in text, without names."""
     try:
         X = mmread(path)
     except (ValueError, OSError, EOFError) as error:

@@ -147,7 +147,9 @@ def read_table(
     >>> model = sparsevae.SparseVAE().fit(table.for_estimator())  # doctest: +SKIP
     """
     if not isinstance(path, str | Path):
-        raise ParameterError(f"Expected the path of a table; got {path!r}. An array needs no reading.")
+        raise ParameterError(
+            f"Expected the path of a table; got {type(path).__name__}. Pass an array to fit as it is."
+        )
     path = Path(path)
     options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names)
     ending = _check_file(path)

@@ -16,8 +16,8 @@ __all__ = ["replacing", "replacing_directory"]
 def replacing(path: Path) -> Iterator[Path]:
     """A place to write a file at; on success it gets its name, on failure nothing is left of it.
 
-    It lies beside its place, ends as it does (some libraries choose a format by that) and has the number of
-    the process in its name: several may write the same file, and the last one wins.
+    The partial file is in the same directory, has the same ending (some libraries choose a format by it) and
+    the number of the process in its name: several may write the same file, and the last one wins.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ STABILITY_FILES = ("stability.json", "stability.csv", "selection.csv")
 """What refits add to it."""
 
 _MODEL_FILES = {"model.json", "model.safetensors"}
-# A report may be written into the run, under any name; these stand beside its page.
+# A report may be written into the run under any name; its page comes with files of these endings.
 _REPORT_ENDINGS = (".json", ".factors.csv", ".features.csv", ".links.csv", ".samples.csv")
 
 _DIGITS = "%.7g"  # what a float32 holds
