@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
-    from sparsevae.experiments.compare import compare
+    from sparsevae.experiments.comparison import compare
     from sparsevae.identifiability import stability
 
 __version__ = "0.1.0"

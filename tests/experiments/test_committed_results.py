@@ -62,7 +62,7 @@ def test_a_line_of_the_table_of_results_is_what_the_rows_say(what, result, data_
     spec = load_spec(result)
     rows = current_rows(spec, "paper", Results(RESULTS / result / "paper"))
     table = summarise(rows[(rows["data_set"] == data_set) & (rows["metric"] == metric)])
-    table = table[table["reading"].isin(["default", "any"])].set_index("method")
+    table = table[table["recipe"].isin(["default", "any"])].set_index("method")
     n_runs = {run[3:] for run in (run.key for run in spec.runs("paper")) if run[2] == data_set}
     of = f"{table.loc[OURS, 'n_runs']} of {len(n_runs)}"
     means = table["mean"].sort_values(ascending=MEASURES[metric].better == "lower")

@@ -22,7 +22,7 @@ from sparsevae.cli.options import (
 )
 from sparsevae.cli.tables import read_table
 from sparsevae.experiments import compare as compare_methods
-from sparsevae.experiments.compare import DEFAULT, METHODS, make_estimators, parse_methods
+from sparsevae.experiments.comparison import DEFAULT, METHODS, make_estimators, parse_methods
 
 __all__ = ["compare"]
 

@@ -25,7 +25,7 @@ from sparsevae.persistence import replacing
 
 __all__ = ["COLUMNS", "FAILED", "KEY", "Key", "Results", "read_value", "run_of"]
 
-KEY = ("method", "reading", "data_set", "seed", "split")
+KEY = ("method", "recipe", "data_set", "seed", "split")
 COLUMNS = (
     *("result", "scale", *KEY, "metric", "value", "note"),
     *("seconds", "cpu_seconds", "settings", "versions", "commit", "machine"),
@@ -65,9 +65,9 @@ class Results:
 
     def _read(self) -> list[dict[str, str]]:
         with self.path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-        header = tuple(reader.fieldnames or ())
+            # Version 0.1 called the recipe a reading.
+            header = tuple("recipe" if name == "reading" else name for name in next(csv.reader(file), ()))
+            rows = list(csv.DictReader(file, header))
         damaged = [row for row in rows if None in row or None in row.values()]
         if header != COLUMNS or damaged:
             raise DataError(
@@ -217,7 +217,7 @@ def read_value(text: str) -> Any:
 
 
 def run_of(row: Mapping[str, Any]) -> Key:
-    """The run that a row is of: its method, reading, data set, seed and split."""
+    """The run that a row is of: its method, recipe, data set, seed and split."""
     return tuple(row[name] for name in KEY)
 
 

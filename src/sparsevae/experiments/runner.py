@@ -18,8 +18,8 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
-from sparsevae.experiments.compare import METHODS
-from sparsevae.experiments.data import Source, load_source, make_data
+from sparsevae.experiments.comparison import METHODS
+from sparsevae.experiments.data import LoadedSource, load_source, make_data
 from sparsevae.experiments.measures import MEASURES, Fit
 from sparsevae.experiments.provenance import provenance
 from sparsevae.experiments.results import FAILED, KEY, Key, Results, run_of
@@ -73,7 +73,7 @@ def run_spec(
     data : path, optional
         Directory of the data sets.
     only : dict, optional
-        From field (method, reading, data_set, seed, split) to the values wanted.
+        From field (method, recipe, data_set, seed, split) to the values wanted.
     redo : bool
         Whether to do the chosen runs again; their rows stay until the new ones are there.
     jobs : int, optional
@@ -101,7 +101,7 @@ def run_spec(
     described = {
         name: source.description
         for (name, _), source in sources.items()
-        if isinstance(source, Source) and source.description
+        if isinstance(source, LoadedSource) and source.description
     }
     results.describe(
         described,
@@ -223,13 +223,13 @@ def _by_run(results: Results) -> dict[tuple[str, ...], list[dict[str, str]]]:
     return rows
 
 
-def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
+def execute(run: Run, source: LoadedSource | str) -> tuple[Run, Rows]:
     """Fit and measure; what goes wrong becomes a row with the reason.
 
     Parameters
     ----------
     run : Run
-    source : Source or str
+    source : LoadedSource or str
         The data, or why they could not be had.
 
     Returns
@@ -264,7 +264,7 @@ def _common(run: Run) -> dict[str, Any]:
     }
 
 
-def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+def _fit_and_measure(run: Run, source: LoadedSource) -> tuple[dict[str, Any], dict[str, Any]]:
     """Values by metric; and of the fit, its time and what it warned of."""
     train, test = make_data(run, source)
     parameters = {
@@ -298,9 +298,9 @@ def _source_key(run: Run) -> tuple[str, str]:
 
 def _load_sources(
     runs: Iterable[Run], data: Path | None, progress: Progress
-) -> dict[tuple[str, str], Source | str]:
+) -> dict[tuple[str, str], LoadedSource | str]:
     """Each source once; the reason in its place where it cannot be had."""
-    sources: dict[tuple[str, str], Source | str] = {}
+    sources: dict[tuple[str, str], LoadedSource | str] = {}
     for run in runs:
         key = _source_key(run)
         if key in sources:
@@ -339,7 +339,7 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
 
 
 class _Clock:
-    """Counts runs and estimates the time left from those of the same method, reading and data set."""
+    """Counts runs and estimates the time left from those of the same method, recipe and data set."""
 
     def __init__(self, waiting: Iterable[Run]) -> None:
         self.left = list(waiting)
@@ -379,4 +379,4 @@ class _Clock:
 
 def _kind(run: Run) -> tuple[str, str, str]:
     """What runs of about the same length have in common."""
-    return run.method, run.reading, run.data_set
+    return run.method, run.recipe, run.data_set
