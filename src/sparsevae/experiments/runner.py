@@ -280,16 +280,12 @@ def _fit_and_measure(run: Run, source: LoadedSource) -> tuple[dict[str, Any], di
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = Fit(estimator, train, test, run.seed)
-        values = {metric: _plain(MEASURES[metric].compute(fit)) for metric in run.metrics}
+        values = {metric: MEASURES[metric].compute(fit) for metric in run.metrics}
     return values, {
         "note": "; ".join(dict.fromkeys(notes)),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds, 3),
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _source_key(run: Run) -> tuple[str, str]:

@@ -109,8 +109,8 @@ def heldout_nll(
     Notes
     -----
     Only the reconstruction term, from the whole held-out row, without KL and without the multinomial
-    coefficient: no bound on log p(x). The paper takes *one posterior sample* of the factors; see
-    `posterior_nll` for both forms by name, and `elbo` and `importance_weighted_bound` for proper bounds.
+    coefficient: no bound on log p(x), which is `SparseVAE.score`. The paper takes *one posterior sample* of
+    the factors.
     """
     values = log_likelihood(
         X,

@@ -1,4 +1,4 @@
-"""Recall and NDCG of ranked items, and the split of users for strong generalisation.
+"""Recall and NDCG of ranked items, and the split of users' items into seen and hidden ones.
 
 Items with equal scores share their places: a measure is its mean over all orders of tied items, so that a
 model which scores everything alike gets what a random order gets.
@@ -7,7 +7,7 @@ model which scores everything alike gets what a random order gets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,22 +15,9 @@ from scipy import sparse
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import check_same_shape
 
-__all__ = ["UserSplit", "ndcg_at_k", "recall_at_k", "split_items", "strong_generalisation_split"]
-
+__all__ = ["ndcg_at_k", "recall_at_k", "split_items"]
 
 _BLOCK_ENTRIES = 2_000_000
-
-
-class UserSplit(NamedTuple):
-    """Users for training, and held-out users whose items are divided in two."""
-
-    train: sparse.csr_array
-    fold_in: sparse.csr_array
-    """Items of the held-out users that a model may see."""
-    held_out: sparse.csr_array
-    """Items of the held-out users that are to be ranked high."""
-    held_out_users: np.ndarray
-    """Row numbers of the held-out users in the whole table."""
 
 
 def recall_at_k(
@@ -136,35 +123,6 @@ def split_items(
         for part in (~held, held)
     )
     return fold_in, held_out
-
-
-def strong_generalisation_split(
-    X: Any, *, n_heldout_users: int, fraction: float = 0.8, random_state: int | None = 0
-) -> UserSplit:
-    """Hold users out, and divide their items: the protocol of Liang et al. (2018).
-
-    Parameters
-    ----------
-    X : array or CSR array of shape (n_users, n_items)
-    n_heldout_users : int
-    fraction : float, default=0.8
-        Share of a held-out user's items that a model may see.
-    random_state : int or None, default=0
-
-    Returns
-    -------
-    UserSplit
-    """
-    X = _csr(X)
-    if not 0 < n_heldout_users < X.shape[0]:
-        raise ParameterError(
-            f"Expected n_heldout_users between 1 and {X.shape[0] - 1}; got {n_heldout_users!r}."
-        )
-    generator = np.random.default_rng(random_state)
-    out = np.sort(generator.choice(X.shape[0], size=n_heldout_users, replace=False))
-    inside = np.setdiff1d(np.arange(X.shape[0]), out)
-    fold_in, held_out = split_items(X[out], fraction=fraction, random_state=int(generator.integers(2**31)))
-    return UserSplit(X[inside], fold_in, held_out, out)
 
 
 def _gains(

@@ -13,15 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sparsevae.metrics.base import paired_matrices
 
-__all__ = [
-    "SupportScore",
-    "anchor_f1",
-    "factor_count_error",
-    "match_supports",
-    "support_f1",
-    "support_jaccard",
-    "support_score",
-]
+__all__ = ["SupportScore", "anchor_f1", "match_supports", "support_f1", "support_score"]
 
 
 class SupportScore(NamedTuple):
@@ -119,35 +111,6 @@ def anchor_f1(mask: Any, true_mask: Any) -> float:
     estimate, truth = _supports(mask, true_mask)
     anchors = truth.sum(axis=1) == 1
     return support_f1(estimate[anchors], truth[anchors])
-
-
-def support_jaccard(mask: Any, other: Any) -> float:
-    """Shared non-zeros over all non-zeros of two supports under the best matching of factors.
-
-    Parameters
-    ----------
-    mask : array of shape (n_features, n_factors)
-    other : array of shape (n_features, n_other_factors)
-
-    Returns
-    -------
-    float in [0, 1]
-        1 also if both are empty.
-    """
-    f1 = support_score(mask, other).f1
-    return f1 / (2 - f1)
-
-
-def factor_count_error(mask: Any, true_mask: Any) -> int:
-    """Active factors of the estimate minus active factors of the truth; 0 is right, 1 is one too many.
-
-    Parameters
-    ----------
-    mask : array of shape (n_features, n_factors)
-    true_mask : array of shape (n_features, n_true_factors)
-    """
-    estimate, truth = _supports(mask, true_mask)
-    return int(estimate.any(axis=0).sum()) - int(truth.any(axis=0).sum())
 
 
 def _supports(mask: Any, true_mask: Any) -> tuple[np.ndarray, np.ndarray]:

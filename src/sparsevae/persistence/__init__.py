@@ -10,7 +10,6 @@ from sparsevae.persistence.directory import (
     SavedModelError,
     SavedModelNotFoundError,
     load_estimator,
-    read_header,
     save_estimator,
 )
 from sparsevae.persistence.replacing import replacing
@@ -20,7 +19,6 @@ __all__ = [
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
-    "read_header",
     "replacing",
     "save_estimator",
 ]

@@ -81,7 +81,9 @@ def build_content(
         "certificate": None if certificate is None else certificate_record(certificate),
         "history": _history(model.history_),
         "fit": _fit(model),
-        "settings": {name: _plain(value) for name, value in model.get_params().items() if name != "verbose"},
+        "settings": {
+            name: _json_value(value) for name, value in model.get_params().items() if name != "verbose"
+        },
         "run": {key: record[key] for key in _OF_THE_RUN if key in record} if record else {},
     }
     content["summary"] = summarise(content)
@@ -245,11 +247,11 @@ def _fit(model: Any) -> dict[str, Any]:
     return {
         "n_epochs": int(model.n_iter_),
         "not_used": [{"factor": str(names[k]), "reason": str(why)} for k, why in dropped.items()],
-        "starts": [{str(key): _plain(value) for key, value in start.items()} for start in starts],
+        "starts": [{str(key): _json_value(value) for key, value in start.items()} for start in starts],
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value)
         return rounded(array) if array.dtype.kind == "f" and array.size > 8 else array.tolist()
@@ -258,5 +260,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return rounded(value, 7)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     return value if isinstance(value, str | int | bool | None) else str(value)

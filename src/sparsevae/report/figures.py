@@ -9,9 +9,11 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from sparsevae.report.numbers import significant, tick
+from sparsevae.report.text import shorten
 
 __all__ = ["correlation_figure", "curve_figure", "history_figure", "history_terms", "path_figure"]
 
+_LONGEST = 80  # characters of a name in a description
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 
 
@@ -38,7 +40,10 @@ def curve_figure(curve: dict[str, Any], feature: str, factor: str) -> Markup:
     if len(points) == len(at):
         parts.append(f'<path class="dots" d="{frame.dots(at, points)}"/>')
     parts.append(f'<path class="curve" d="{frame.line(grid, line)}"/>')
-    words = f"{_cut(feature)} as {factor} goes from {grid.min():.1f} to {grid.max():.1f}: " + _course(line)
+    words = (
+        f"{shorten(feature, _LONGEST)} as {factor} goes from {grid.min():.1f} to {grid.max():.1f}: "
+        + _course(line)
+    )
     return frame.svg("curve-figure", words, parts)
 
 
@@ -242,7 +247,3 @@ def _course(line: np.ndarray) -> str:
     if not {low, high} <= ends:
         shape = "bends"
     return f"{shape} from {significant(line[0])} to {significant(line[-1])}."
-
-
-def _cut(name: str, longest: int = 80) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from sparsevae.report.text import shorten
 from sparsevae.report.words import visible
 
 __all__ = ["mask_figure"]
@@ -34,7 +35,8 @@ def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> M
         return Markup("")
     named = n_features <= _NAMED
     n_rows = min(n_features, _ROWS)
-    names = [_cut(visible(content["features"][j]["name"])) for j in content["feature_order"]] if named else []
+    shown = content["feature_order"] if named else []
+    names = [shorten(visible(content["features"][j]["name"]), _LONGEST) for j in shown]
     left, top = 12.0 + 6.2 * max(map(len, names), default=0), 22.0
     width, height = float(np.clip(560 / n_factors, 9, 44)), 15.0 if named else 640 / n_rows
     parts = [
@@ -84,7 +86,3 @@ def _cells(content: dict[str, Any], n_rows: int) -> dict[tuple[int, int], list[t
         level = int(np.searchsorted((0.25, 0.6), strength[link]))
         result.setdefault((int(links["direction"][link]), level), []).append(cell)
     return result
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

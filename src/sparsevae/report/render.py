@@ -23,6 +23,7 @@ from sparsevae.report.figures import (
 )
 from sparsevae.report.mask_figure import mask_figure
 from sparsevae.report.numbers import percent, signed, significant
+from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.words import direction_word, visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
@@ -198,21 +199,6 @@ def _factor_id(factor: dict[str, Any]) -> str:
     return "F" + "".join(character for character in factor["name"] if character.isdigit())
 
 
-def _cut(text: Any, longest: int) -> str:
-    text = str(text)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
-
-
 def _role(links: list[int]) -> str:
     return "no factor" if not links else "anchor" if len(links) == 1 else f"{len(links)} factors"
 
@@ -222,8 +208,8 @@ _FILTERS = {
     "num": lambda value, digits=3: significant(value, digits),
     "sgn": lambda value, digits=3: signed(value, digits),
     "thousands": lambda value: f"{value:,}",
-    "cut": _cut,
-    "plain": _plain,
+    "cut": shorten,
+    "plain": spell_value,
     "role": _role,
     "ratio": lambda value, largest: f"{value / largest:.3f}",
     "kind": lambda direction: {1: "pos", -1: "neg"}.get(direction, "bent"),

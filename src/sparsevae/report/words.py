@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparsevae.report.numbers import count, percent
+from sparsevae.report.text import shorten
 
 __all__ = ["direction_word", "factor_label", "summarise", "visible"]
 
@@ -53,7 +54,7 @@ def summarise(content: dict[str, Any]) -> list[str]:
 def factor_label(factor: dict[str, Any], links: dict[str, list[Any]], features: list[dict[str, Any]]) -> str:
     """The strongest anchors of a factor, or its strongest features, as its name."""
     chosen = factor["anchors"] or factor["links"]
-    names = [_cut(features[links["feature"][link]]["name"]) for link in chosen[:_LABEL]]
+    names = [shorten(features[links["feature"][link]]["name"], _LONGEST) for link in chosen[:_LABEL]]
     return ", ".join(names)
 
 
@@ -96,10 +97,6 @@ def _returns(factors: list[dict[str, Any]], stability: dict[str, Any]) -> str:
         f"In {count(stability['n_refits'], 'refit')} on {what}, {often} of {len(shares)} factors returned at "
         "least four times out of five."
     )
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _explain(factors: list[Any]) -> str:
