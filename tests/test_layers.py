@@ -13,7 +13,7 @@ ROOT = Path(sparsevae.__file__).parent
 
 # Lowest first. A part may import from itself and from the lines above its own.
 LAYERS = [
-    {"exceptions"},
+    {"exceptions", "aliases"},
     {"validation", "principal"},
     {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics"},
     {"networks", "decoder"},
@@ -28,7 +28,7 @@ LAYERS = [
     {"__main__"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
-WITHOUT_TORCH = {"exceptions", "datasets", "metrics", "principal", "rotation"}
+WITHOUT_TORCH = {"aliases", "exceptions", "datasets", "metrics", "principal", "rotation"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -223,7 +223,7 @@ def _read_titles(path: Path) -> dict[int, str]:
                 lines = io.TextIOWrapper(file, encoding="latin-1")
                 fields = (line.rstrip("\n").split("::") for line in lines if line.strip())
                 return {int(movie): title for movie, title, _ in fields}
-            types: dict[Hashable, Any] = {"movieId": "int32", "title": "str"}
+            types: dict[Hashable, str] = {"movieId": "int32", "title": "str"}
             table = pd.read_csv(file, usecols=list(types), dtype=types)
         except ValueError as error:
             raise DataError(

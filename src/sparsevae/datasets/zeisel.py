@@ -208,7 +208,7 @@ def _read_official(path: Path) -> _Table:
             annotation, n_lines = _read_annotation(file, path)
         cell_types = annotation["level1class"]
         n_cells = len(cell_types)
-        types: dict[int, Any] = {0: str, 1: str} | dict.fromkeys(range(2, n_cells + 2), np.int32)
+        types: dict[int, str] = {0: "str", 1: "str"} | dict.fromkeys(range(2, n_cells + 2), "int32")
         blocks, genes = [], []
         with _open(path) as file:
             layout: dict[str, Any] = {"sep": "\t", "header": None, "skiprows": n_lines, "dtype": types}

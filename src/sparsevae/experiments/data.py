@@ -5,13 +5,14 @@ A loaded source is small (a sparse table, or topics), so that it can travel to w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from sparsevae.aliases import Parameters
 from sparsevae.datasets import (
     DataNotFoundError,
     Dataset,
@@ -44,7 +45,7 @@ class LoadedSource(NamedTuple):
     description: str = ""
 
 
-def load_source(name: str, parameters: Mapping[str, Any], directory: Path | None = None) -> LoadedSource:
+def load_source(name: str, parameters: Parameters, directory: Path | None = None) -> LoadedSource:
     """Read a source from the data directory.
 
     Parameters

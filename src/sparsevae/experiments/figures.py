@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import Parameters
 from sparsevae.datasets import Dataset, make_sparse_factors
+from sparsevae.datasets.curves import Curve
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import run_of
 from sparsevae.experiments.spec import ANY, RECIPES, Spec
@@ -111,7 +113,7 @@ def _curve(axis: Axes, own: pd.DataFrame, label: str, colour: str) -> None:
 
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     """Features against factors, with the true curves; true and estimated mask."""
-    data: dict[tuple[str, ...], Any] = {run.key: run.data_parameters for run in spec.runs(scale)}
+    data: dict[tuple[str, ...], Parameters] = {run.key: run.data_parameters for run in spec.runs(scale)}
     places = {key: place for place, key in enumerate(data)}  # of the result's runs, whichever ended first
     panels = sorted(records(rows[rows["metric"] == "codes"]), key=lambda row: places[run_of(row)])
     figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))
@@ -155,9 +157,11 @@ def _against_factors(axes: list[Axes], data: Dataset, codes: np.ndarray, label: 
             at = np.zeros((50, estimate.shape[1]))
             at[:, k] = np.linspace(code.min(), code.max(), 50)
             axis.plot(at[:, k], data.curves[j](at), color="C1", linewidth=1.2)
-        (term,) = data.curves[j].terms
-        shape = data.curves[j](estimate) / term.coefficient
-        slope = shape @ data.X[:, j] / max(shape @ shape, 1e-12)
+        curve = data.curves[j]
+        assert isinstance(curve, Curve)
+        (term,) = curve.terms
+        shape = curve(estimate) / term.coefficient
+        slope = shape @ data.X[:, j] / max(float(shape @ shape), 1e-12)
         text = f"{slope:.2f} for {term.coefficient:g}"
         axis.text(0.03, 0.9, text, transform=axis.transAxes, fontsize="x-small")
 

@@ -16,11 +16,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from sparsevae.exceptions import DataError
+from sparsevae.experiments.measures import Value
 from sparsevae.persistence import replacing
 
 __all__ = ["COLUMNS", "FAILED", "KEY", "Key", "Results", "read_value", "run_of"]
@@ -33,7 +33,7 @@ COLUMNS = (
 FAILED = "failed"
 """The metric of the only row of a run that failed; its note has the reason."""
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 Key = tuple[str, ...]
 
 
@@ -206,7 +206,7 @@ def _version(path: Path) -> tuple[int, ...] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def read_value(text: str) -> Any:
+def read_value(text: str) -> Value:
     """A value as `Results.add` was given it: a number, a list, or None.
 
     Parameters
@@ -216,12 +216,12 @@ def read_value(text: str) -> Any:
     return json.loads(text) if text else None
 
 
-def run_of(row: Mapping[str, Any]) -> Key:
+def run_of(row: Mapping[str, str]) -> Key:
     """The run that a row is of: its method, recipe, data set, seed and split."""
     return tuple(row[name] for name in KEY)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
+from sparsevae.aliases import JSON
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
 from sparsevae.experiments.comparison import METHODS
 from sparsevae.experiments.data import LoadedSource, load_source, make_data
-from sparsevae.experiments.measures import MEASURES, Fit
+from sparsevae.experiments.measures import MEASURES, Fit, Value
 from sparsevae.experiments.provenance import provenance
 from sparsevae.experiments.results import FAILED, KEY, Key, Results, run_of
 from sparsevae.experiments.spec import Run, Spec
@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 
 _ANY_PORT = {"dashboard_address": ":0"}  # the usual one may be taken by another cluster
 
-Rows = list[dict[str, Any]]
+Rows = list[JSON]
 Progress = Callable[[str], None]
+_Task = tuple[Callable[..., tuple[Run, Rows]], tuple[object, ...], dict[str, object]]  # of joblib's delayed
 
 
 @dataclass
@@ -110,7 +111,7 @@ def run_spec(
     clock = _Clock(waiting)
     under_way: dict[tuple[str, ...], Run] = {}
 
-    def tasks() -> Iterator[Any]:
+    def tasks() -> Iterator[_Task]:
         while waiting:
             run = waiting.popleft()
             # Asked again at the last moment: another process may have done it since.
@@ -188,7 +189,7 @@ def _is_done(run: Run, finished: Mapping[tuple[str, ...], tuple[str, set[str]]])
     return settings == run.settings and metrics.issuperset(run.metrics)
 
 
-def _as_they_end(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[tuple[Run, Rows]]:
+def _as_they_end(tasks: Iterator[_Task], n_jobs: int | None) -> Iterator[tuple[Run, Rows]]:
     """Results of tasks in the order in which they end."""
     backend, _ = get_active_backend()
     if backend.supports_return_generator:
@@ -253,7 +254,7 @@ def _failure(run: Run, reason: str, seconds: float = 0.0) -> Rows:
     return [{**_common(run), "metric": FAILED, "value": None, "note": reason, "seconds": seconds}]
 
 
-def _common(run: Run) -> dict[str, Any]:
+def _common(run: Run) -> JSON:
     """What all rows of a run have."""
     return {
         "result": run.result,
@@ -264,7 +265,7 @@ def _common(run: Run) -> dict[str, Any]:
     }
 
 
-def _fit_and_measure(run: Run, source: LoadedSource) -> tuple[dict[str, Any], dict[str, Any]]:
+def _fit_and_measure(run: Run, source: LoadedSource) -> tuple[dict[str, Value], JSON]:
     """Values by metric; and of the fit, its time and what it warned of."""
     train, test = make_data(run, source)
     parameters = {

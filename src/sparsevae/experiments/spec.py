@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TypedDict
 
+from sparsevae.aliases import JSON, Parameters
 from sparsevae.exceptions import ParameterError
 from sparsevae.experiments.comparison import METHODS
 from sparsevae.experiments.data import SOURCES, SPLITTINGS
@@ -28,7 +29,16 @@ PUBLISHED = RECIPES[1:]
 SCALES = ("smoke", "quick", "paper")
 ANY = "any"
 
-_OF_A_SCALE = {"data_sets", "n_seeds", "splits", "sources", "data", "settings"}
+
+class Scale(TypedDict, total=False):
+    """What is smaller than in the paper."""
+
+    data_sets: list[str]
+    n_seeds: int
+    splits: int
+    sources: dict[str, Parameters]
+    data: Parameters
+    settings: Parameters
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,10 @@ class Run:
     seed: int
     split: int
     estimator: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     source: str
-    source_parameters: Mapping[str, Any]
-    data_parameters: Mapping[str, Any]
+    source_parameters: Parameters
+    data_parameters: Parameters
     splitting: str
     n_splits: int
     metrics: tuple[str, ...]
@@ -83,11 +93,11 @@ class DataSet:
 
     name: str
     source: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
     """How this one is made from its source."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Parameters = field(default_factory=dict)
     """Parameters of every method on this data set."""
-    published: Mapping[str, Any] = field(default_factory=dict)
+    published: Parameters = field(default_factory=dict)
     """From the paper's tables of settings for this data set, in the recipes "paper" and "authors"."""
 
 
@@ -98,9 +108,9 @@ class Method:
     name: str
     estimator: str
     recipes: tuple[str, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
     """In every recipe."""
-    published: Mapping[str, Any] = field(default_factory=dict)
+    published: Parameters = field(default_factory=dict)
     """From the paper's tables of settings, in the recipes "paper" and "authors"."""
     in_paper: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By metric and data set, mean and standard deviation as they are printed: "254.5 (3.0)"."""
@@ -135,19 +145,19 @@ class Spec:
     metrics: tuple[str, ...]
     data_sets: tuple[DataSet, ...]
     methods: tuple[Method, ...]
-    settings: Mapping[str, Any]
+    settings: Parameters
     """Parameters of every method."""
-    published: Mapping[str, Any]
+    published: Parameters
     """Of every method, from the paper's tables of settings, in the recipes "paper" and "authors".
 
     Their "3 hidden layers" are two and an output (docs/fidelity.md, number 17); what they do not have, such
     as the number of VSC's pseudo-inputs, is as in the released code.
     """
-    recipes: Mapping[str, Mapping[str, Any]]
+    recipes: Mapping[str, Parameters]
     """Parameters by recipe; under "data", what the recipe changes about the data."""
-    sources: Mapping[str, Mapping[str, Any]]
+    sources: Mapping[str, Parameters]
     """Parameters of the loaders."""
-    scales: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, Scale]
     splitting: str = "folds"
     n_splits: int = 1
     n_seeds: int = 1
@@ -261,7 +271,7 @@ def load_spec(name: str) -> Spec:
     raise ParameterError(f"Expected the name of a result, one of {', '.join(specs)}; got {name!r}.")
 
 
-def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
+def parse_spec(name: str, content: JSON) -> Spec:
     """Build a result from the content of its TOML file, and check that all it names exists.
 
     Parameters
@@ -277,14 +287,14 @@ def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
         if listed in content:
             content[listed] = tuple(content[listed])
     tables = ("settings", "published", "recipes", "sources", "scales")
-    defaults: dict[str, Any] = {table: {} for table in tables}
+    defaults: JSON = {table: {} for table in tables}
     spec = Spec(name=name, methods=methods, data_sets=data_sets, claims=claims, **{**defaults, **content})
     for problem in _problems(spec):
         raise ParameterError(f"Expected a sound description of {name!r}; got {problem}.")
     return spec
 
 
-def _method(entry: Mapping[str, Any], name: str) -> Method:
+def _method(entry: JSON, name: str) -> Method:
     if entry["estimator"] not in METHODS:
         raise ParameterError(
             f"Expected estimators among {', '.join(METHODS)} in the description of {name!r}; got "
@@ -334,9 +344,8 @@ def _problems(spec: Spec) -> Iterator[str]:
     for scale, size in spec.scales.items():
         if scale not in SCALES or set(size.get("data_sets", ())) - names:
             yield f"the scale {scale!r} with data sets {size.get('data_sets')}"
-        for name in sorted(
-            {*size.keys() - _OF_A_SCALE, *size.get("sources", {}).keys() - spec.sources.keys()}
-        ):
+        unknown = size.keys() - Scale.__annotations__.keys()
+        for name in sorted(unknown | (size.get("sources", {}).keys() - spec.sources.keys())):
             yield f"{name!r} of the scale {scale!r}"
 
 

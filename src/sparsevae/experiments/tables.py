@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import JSON
 from sparsevae.experiments.claims import verdict
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
@@ -41,7 +41,7 @@ def current_rows(spec: Spec, scale: str, results: Results) -> pd.DataFrame:
     keys = frame[list(KEY)].itertuples(index=False, name=None)
     current = [settings.get(key) == own for key, own in zip(keys, frame["settings"], strict=True)]
     frame = frame[np.array(current, dtype=bool)].copy()
-    frame["value"] = [read_value(text) for text in frame["value"]]
+    frame["value"] = pd.Series([read_value(text) for text in frame["value"]], index=frame.index)
     frame["seconds"] = frame["seconds"].astype(float)
     return frame
 
@@ -69,7 +69,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+def records(rows: pd.DataFrame) -> list[JSON]:
     """Rows as dicts."""
     return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 

@@ -7,11 +7,12 @@ model which scores everything alike gets what a random order gets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sparsevae.aliases import MatrixLike
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import check_same_shape
 
@@ -21,14 +22,14 @@ _BLOCK_ENTRIES = 2_000_000
 
 
 def recall_at_k(
-    scores: Any,
-    relevant: Any,
+    scores: ArrayLike,
+    relevant: MatrixLike,
     k: int,
     *,
     protocol: str = "paper",
-    seen: Any = None,
+    seen: MatrixLike | None = None,
     per_user: bool = False,
-) -> Any:
+) -> float | np.ndarray:
     r"""Return the share of a user's relevant items among the k highest scores, at most k of them counted.
 
     .. math:: \text{Recall@}k = \frac{|\text{top}_k \cap \text{relevant}|}{\min(k, |\text{relevant}|)}
@@ -61,14 +62,14 @@ def recall_at_k(
 
 
 def ndcg_at_k(
-    scores: Any,
-    relevant: Any,
+    scores: ArrayLike,
+    relevant: MatrixLike,
     k: int,
     *,
     protocol: str = "paper",
-    seen: Any = None,
+    seen: MatrixLike | None = None,
     per_user: bool = False,
-) -> Any:
+) -> float | np.ndarray:
     r"""Return the normalised discounted cumulative gain of the k highest scores, with gains of 0 or 1.
 
     .. math:: \text{NDCG@}k =
@@ -93,7 +94,7 @@ def ndcg_at_k(
 
 
 def split_items(
-    X: Any, *, fraction: float = 0.8, random_state: int | None = 0
+    X: MatrixLike, *, fraction: float = 0.8, random_state: int | None = 0
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Divide each user's items at random into a part to see and a part to predict.
 
@@ -126,7 +127,7 @@ def split_items(
 
 
 def _gains(
-    scores: Any, relevant: Any, k: int, protocol: str, seen: Any
+    scores: ArrayLike, relevant: MatrixLike, k: int, protocol: str, seen: MatrixLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Relevance of the k highest scores of each user, tied ones averaged, in blocks of users."""
     scores = np.asarray(scores)
@@ -141,10 +142,10 @@ def _gains(
             f"Expected seen exactly when protocol is 'fold_in'; got protocol={protocol!r} and "
             f"seen={'given' if seen is not None else None}."
         )
-    if seen is not None:
-        seen = _csr(seen)
-        check_same_shape("scores", scores, "seen", seen)
-        if seen.multiply(relevant).nnz:
+    known = None if seen is None else _csr(seen)
+    if known is not None:
+        check_same_shape("scores", scores, "seen", known)
+        if known.multiply(relevant).nnz:
             raise DataError("Expected relevant items that were not seen; got some in both. Use split_items.")
     step = max(1, _BLOCK_ENTRIES // max(1, scores.shape[1]))
     for start in range(0, len(scores), step):
@@ -153,8 +154,8 @@ def _gains(
         if np.isnan(values).any():
             raise DataError("Expected scores without NaN; got some.")
         is_relevant = relevant[rows].toarray() != 0
-        if seen is not None:
-            values = np.where(seen[rows].toarray() != 0, -np.inf, values)
+        if known is not None:
+            values = np.where(known[rows].toarray() != 0, -np.inf, values)
         yield _top_gains(values, is_relevant, min(k, values.shape[1])), is_relevant.sum(axis=1)
 
 
@@ -176,7 +177,7 @@ def _top_gains(values: np.ndarray, is_relevant: np.ndarray, k: int) -> np.ndarra
     return means[run].reshape(gains.shape)
 
 
-def _csr(X: Any) -> sparse.csr_array:
+def _csr(X: MatrixLike) -> sparse.csr_array:
     X = sparse.csr_array(X)
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -187,7 +188,7 @@ def _nan(like: np.ndarray) -> np.ndarray:
     return np.full(len(like), np.nan)
 
 
-def _mean(values: list[np.ndarray], per_user: bool) -> Any:
+def _mean(values: list[np.ndarray], per_user: bool) -> float | np.ndarray:
     joined = np.concatenate(values)
     if per_user:
         return joined

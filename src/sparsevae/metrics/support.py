@@ -6,9 +6,10 @@ applied.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sparsevae.metrics.base import paired_matrices
@@ -26,7 +27,7 @@ class SupportScore(NamedTuple):
     """(n_pairs, 2): column of the estimate, column of the truth."""
 
 
-def match_supports(mask: Any, true_mask: Any) -> np.ndarray:
+def match_supports(mask: ArrayLike, true_mask: ArrayLike | None) -> np.ndarray:
     """Pair the factors of two masks so that as many non-zeros as possible coincide (Hungarian method).
 
     Parameters
@@ -45,7 +46,7 @@ def match_supports(mask: Any, true_mask: Any) -> np.ndarray:
     return pairs[common[pairs[:, 0], pairs[:, 1]] > 0]
 
 
-def support_score(mask: Any, true_mask: Any) -> SupportScore:
+def support_score(mask: ArrayLike, true_mask: ArrayLike | None) -> SupportScore:
     """F1, precision and recall of the support under the best matching of factors.
 
     Parameters
@@ -75,7 +76,7 @@ def support_score(mask: Any, true_mask: Any) -> SupportScore:
     )
 
 
-def support_f1(mask: Any, true_mask: Any) -> float:
+def support_f1(mask: ArrayLike, true_mask: ArrayLike | None) -> float:
     """F1 of the support under the best matching of factors; see `support_score`.
 
     Parameters
@@ -95,7 +96,7 @@ def support_f1(mask: Any, true_mask: Any) -> float:
     return support_score(mask, true_mask).f1
 
 
-def anchor_f1(mask: Any, true_mask: Any) -> float:
+def anchor_f1(mask: ArrayLike, true_mask: ArrayLike | None) -> float:
     """F1 of the support in the rows of the true anchors alone, under the best matching of factors.
 
     Parameters
@@ -113,6 +114,6 @@ def anchor_f1(mask: Any, true_mask: Any) -> float:
     return support_f1(estimate[anchors], truth[anchors])
 
 
-def _supports(mask: Any, true_mask: Any) -> tuple[np.ndarray, np.ndarray]:
+def _supports(mask: ArrayLike, true_mask: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     estimate, truth = paired_matrices("mask", mask, "true_mask", true_mask)
     return (estimate != 0).astype(float), (truth != 0).astype(float)
