@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from sparsevae.estimators import SparsityPath
 from sparsevae.plotting import plot_history, plot_sparsity_path
 from sparsevae.plotting.training import phase_spans
 
@@ -21,7 +20,8 @@ def test_the_terms_of_a_narrow_history_are_named_beside_it(small):
 def test_a_path_along_rates_marks_the_chosen_one():
     table = pd.DataFrame({"multiple": [0.5, 1.0, 2.0], "n_nonzero": [9, 7, 3], "score": [-3.0, -2.5, -4.0]})
     table["standard_error"] = [0.1, np.nan, 0.2]
-    ax = plot_sparsity_path(SimpleNamespace(table=table, chosen=1))
+    path = SparsityPath(table, np.zeros((3, 5, 2)), np.array(list("abcde")), chosen=1, reason="")
+    ax = plot_sparsity_path(path)
     assert ax.get_xscale() == "log"
     assert "chosen" in [text.get_text() for text in ax.texts]
     assert rendered(ax)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
 
+from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten
 from sparsevae.report.words import visible
 
@@ -20,7 +20,7 @@ _KINDS = {1: "pos", -1: "neg", 0: "bent"}
 _LONGEST = 30
 
 
-def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> Markup:
+def mask_figure(content: Content, factors: Sequence[Factor]) -> Markup:
     """Heat map of the links, features in rows by their strongest factor, in three shades of strength.
 
     Parameters
@@ -71,7 +71,7 @@ def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> M
     )
 
 
-def _cells(content: dict[str, Any], n_rows: int) -> dict[tuple[int, int], list[tuple[int, int]]]:
+def _cells(content: Content, n_rows: int) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Cells of the picture by direction and shade; of several links in one cell the strongest is shown."""
     order = np.asarray(content["feature_order"], dtype=int)
     row_of = np.empty(len(order), dtype=int)
