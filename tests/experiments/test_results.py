@@ -223,8 +223,8 @@ def test_rows_of_two_different_data_are_not_mixed(results):
     assert results.about() == {"movielens": "25M"}
     results.add(rows_of(seed=1))
     ((first, _),) = [item for item in results.finished().items() if item[0][3] == "0"]
-    results.describe({"movielens": "1M"}, making_way={"movielens": {first}})
+    results.describe({"movielens": "1M"}, replaced_runs={"movielens": {first}})
     assert results.about() == {"movielens": "1M"}
     assert {row["seed"] for row in results.rows()} == {"1"}  # no row of other data is left under the new name
-    results.describe({"movielens": "1M"}, making_way={"movielens": set(results.finished())})
+    results.describe({"movielens": "1M"}, replaced_runs={"movielens": set(results.finished())})
     assert len(results.finished()) == 1  # the same data: nothing has to go

@@ -84,3 +84,8 @@ def test_masks_of_different_features_are_refused():
         support_f1(np.full((7, 2), np.nan), TRUTH)
     with pytest.raises(DataError, match="two dimensions"):
         support_f1(TRUTH[:, 0], TRUTH)
+
+
+def test_a_truth_that_is_not_known_is_refused():
+    with pytest.raises(DataError, match="Expected true_mask; got None"):
+        support_f1(TRUTH, None)

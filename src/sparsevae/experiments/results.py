@@ -124,33 +124,32 @@ class Results:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def describe(
-        self, sources: Mapping[str, str], *, making_way: Mapping[str, Collection[Key]] | None = None
+        self, sources: Mapping[str, str], *, replaced_runs: Mapping[str, Collection[Key]] | None = None
     ) -> None:
-        """Keep descriptions of data, beside those that are there.
+        """Record where the data came from.
 
         Parameters
         ----------
         sources : dict
             From source to description.
-        making_way : dict, optional
-            From source to its runs, where other data than those behind the rows may take their place: the
-            rows of these runs go then.
+        replaced_runs : dict, optional
+            From source to the runs whose rows are discarded if its data have changed.
 
         Raises
         ------
         DataError
-            If rows of other data are there: their means would be of two things.
+            If there are rows of other data, which no run replaces: a mean would mix both.
         """
-        making_way = making_way or {}
+        replaced_runs = replaced_runs or {}
         with self._locked():
             before = self.about()
             others = [name for name, text in sources.items() if before.get(name, text) != text]
-            if not making_way.keys() >= set(others) and self.path.exists():
+            if not replaced_runs.keys() >= set(others) and self.path.exists():
                 raise DataError(
                     f"Expected {', '.join(others)} as described in {self.folder / 'about.json'}, which the "
                     "rows beside it are of; got other data. Choose another folder, or do all runs again."
                 )
-            gone = {key for name in others for key in making_way.get(name, ())}
+            gone = {key for name in others for key in replaced_runs.get(name, ())}
             if gone:
                 self._write([row for row in self.rows() if run_of(row) not in gone])
             if (known := {**before, **sources}) != before:

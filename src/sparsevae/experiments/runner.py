@@ -106,7 +106,7 @@ def run_spec(
     }
     results.describe(
         described,
-        making_way=_making_way(runs, spec.runs(scale), results.finished(), described) if redo else None,
+        replaced_runs=_replaced_runs(runs, spec.runs(scale), results.finished(), described) if redo else None,
     )
     clock = _Clock(waiting)
     under_way: dict[tuple[str, ...], Run] = {}
@@ -172,7 +172,7 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
 
 
-def _making_way(
+def _replaced_runs(
     runs: Sequence[Run], every: Sequence[Run], there: Collection[Key], sources: Iterable[str]
 ) -> dict[str, set[Key]]:
     """The runs of each source whose rows were all chosen: none of other data would be left."""

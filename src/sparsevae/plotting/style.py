@@ -47,7 +47,7 @@ def room(ax: Axes) -> tuple[float, float]:
 
 
 def spaced(count: int, length: float, each: float = 0.18) -> range:
-    """Every so-manieth of ``count`` positions, such that labels of ``each`` inch have room on ``length``."""
+    """Thin ``count`` tick positions so that labels ``each`` inches wide fit into ``length`` inches."""
     return range(0, count, max(1, math.ceil(count * each / max(length, each))))
 
 
