@@ -25,8 +25,9 @@ demo: $(READY)  ## generate data with known factors, fit, compare: about a minut
 	$(BIN)/sparsevae demo
 
 # One thread per worker: two workers with two threads each would fight over two cores.
-test: $(READY)  ## run the tests: some minutes
+test: $(READY)  ## run the tests and the examples in docstrings: some minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/sparsevae
 
 test-slow: $(READY)  ## run the tests that take minutes each
 	$(BIN)/python -m pytest -m slow

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sparsevae.datasets import (
     Dataset,
+    data_directory,
     load_movielens,
     load_peerread,
     load_zeisel,
@@ -18,8 +19,6 @@ from sparsevae.datasets import (
 )
 
 __all__ = ["PROBLEMS", "Folders", "Problem", "add_folder_arguments"]
-
-BESIDE = Path(__file__).parents[1].parent / "shared" / "data"
 
 
 class Folders(NamedTuple):
@@ -115,6 +114,7 @@ PROBLEMS = {
 
 def add_folder_arguments(parser: argparse.ArgumentParser) -> None:
     """Let the user say where the real data lie."""
-    default = Path(os.environ.get("SPARSEVAE_TEST_DATA") or BESIDE)
-    parser.add_argument("--data", type=Path, default=default, help="folder of the real data")
+    default = Path(os.environ.get("SPARSEVAE_TEST_DATA") or data_directory())
+    help = "folder of the real data; by default SPARSEVAE_TEST_DATA, or the data directory"
+    parser.add_argument("--data", type=Path, default=default, help=help)
     parser.add_argument("--movielens-1m", type=Path, help="folder with MovieLens 1M's ratings.csv")

@@ -29,13 +29,15 @@ settings.load_profile("sparsevae")
 
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str], Path]:
-    """Path of a real file or folder by name; where it is absent the test is skipped, with the reason."""
-    folder = Path(os.environ.get("SPARSEVAE_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    """Path of a real file or folder in SPARSEVAE_TEST_DATA; where it is absent the test is skipped."""
+    folder = os.environ.get("SPARSEVAE_TEST_DATA")
 
     def find(name: str) -> Path:
-        if not (folder / name).exists():
-            pytest.skip(f"real data not found: {folder / name} (set SPARSEVAE_TEST_DATA to its folder)")
-        return folder / name
+        if not folder:
+            pytest.skip(f"real data: set SPARSEVAE_TEST_DATA to the folder that holds {name}")
+        if not (path := Path(folder) / name).exists():
+            pytest.skip(f"real data: there is no {name} in SPARSEVAE_TEST_DATA={folder}")
+        return path
 
     return find
 

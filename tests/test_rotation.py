@@ -12,7 +12,6 @@ from sparsevae.rotation import (
     _of_loadings,
     _of_moments,
     oblique_rotation,
-    oblique_rotations,
 )
 
 
@@ -143,34 +142,9 @@ def test_order_and_sign_are_canonical_and_repeat_with_the_seed(rng):
     assert (largest > 0).all()
 
 
-def test_distinct_minima_come_best_first_and_differ(rng):
-    rotations = oblique_rotations(rng.normal(size=(20, 5)), n_starts=20, n_solutions=6, random_state=0)
-    losses = [rotation.loss for rotation in rotations]
-    assert 2 <= len(rotations) <= 6
-    assert losses == sorted(losses)
-    for i, rotation in enumerate(rotations):
-        for other in rotations[:i]:
-            order, _ = _matched(other.loadings, rotation.loadings)
-            L, M = rotation.loadings, other.loadings[:, order]
-            cosine = np.abs((L * M).sum(0)) / (np.linalg.norm(L, axis=0) * np.linalg.norm(M, axis=0))
-            assert cosine.min() <= 0.95
-
-
-def test_starts_that_arrive_at_the_same_minimum_count_once(rng):
-    A = _unrotated(_sparse_loadings(rng, 20, 4), np.eye(4))
-    assert len(oblique_rotations(A, n_starts=20, n_solutions=20, random_state=0)) < 5
-
-
 def test_a_sharp_loss_is_found_through_smooth_ones(rng):
     truth = _sparse_loadings(rng, 56, 7)
     correlation = _factor_correlation(7, 0.6)
     rotation = oblique_rotation(_unrotated(truth, correlation), epsilon=1e-5, random_state=0)
     order, sign = _matched(rotation.loadings, truth)
     np.testing.assert_allclose(rotation.loadings[:, order] * sign, truth, atol=0.01)
-
-
-def test_best_of_the_distinct_minima_is_the_rotation(rng):
-    A = rng.normal(size=(20, 4))
-    np.testing.assert_array_equal(
-        oblique_rotations(A, random_state=3)[0].loadings, oblique_rotation(A, random_state=3).loadings
-    )

@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.data import figures
-
-BESIDE = Path(__file__).parents[2].parent / "shared" / "data"
+from sparsevae.datasets import data_directory
 
 
 def main() -> int:
@@ -89,7 +88,8 @@ def _line(row: dict) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.data", description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the large sizes")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("SPARSEVAE_TEST_DATA") or BESIDE))
+    default = Path(os.environ.get("SPARSEVAE_TEST_DATA") or data_directory())
+    parser.add_argument("--data", type=Path, default=default, help="folder of the real data")
     parser.add_argument("--movielens-1m", type=Path, help="folder of the real release")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     return parser.parse_args()

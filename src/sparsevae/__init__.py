@@ -9,7 +9,7 @@ from sparsevae._version import __version__
 
 if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
-    from sparsevae.experiments.compare import compare
+    from sparsevae.experiments.comparison import compare
     from sparsevae.identifiability import stability
     from sparsevae.io import read_table
     from sparsevae.runs import Run

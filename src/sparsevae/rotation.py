@@ -15,18 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_random_state
 
 from sparsevae.principal import RandomState, dominant_sign
 
-__all__ = [
-    "Rotation",
-    "SlopeRotation",
-    "oblique_rotation",
-    "oblique_rotations",
-    "rotate_slopes",
-]
+__all__ = ["Rotation", "SlopeRotation", "oblique_rotation", "rotate_slopes"]
 
 
 class Rotation(NamedTuple):
@@ -84,42 +77,6 @@ def oblique_rotation(
     """
     starts = _rotate(loadings, p, epsilon, n_starts, random_state)
     return min(starts, key=lambda rotation: rotation.loss)
-
-
-def oblique_rotations(
-    loadings: ArrayLike,
-    *,
-    p: float = 0.5,
-    epsilon: float = 1e-3,
-    n_starts: int = 20,
-    n_solutions: int = 4,
-    congruence: float = 0.95,
-    random_state: RandomState = None,
-) -> list[Rotation]:
-    """The best few local minima of `oblique_rotation` that differ from each other.
-
-    Parameters
-    ----------
-    loadings, p, epsilon, n_starts, random_state
-        As in `oblique_rotation`.
-    n_solutions : int
-        At most so many are returned.
-    congruence : float
-        Two solutions are the same when their factors can be paired, up to sign and order, so that every
-        pair's congruence (cosine of the loadings) exceeds this.
-
-    Returns
-    -------
-    list of Rotation
-        Smallest loss first.
-    """
-    distinct: list[Rotation] = []
-    for rotation in sorted(_rotate(loadings, p, epsilon, n_starts, random_state), key=lambda r: r.loss):
-        if not any(_same(rotation.loadings, other.loadings, congruence) for other in distinct):
-            distinct.append(rotation)
-        if len(distinct) == n_solutions:
-            break
-    return distinct
 
 
 def rotate_slopes(
@@ -285,12 +242,6 @@ def _canonical(L: np.ndarray, correlation: np.ndarray, loss: float) -> Rotation:
     order = np.argsort(-np.square(L).sum(0), kind="stable")
     sign = dominant_sign(L[:, order])
     return Rotation(L[:, order] * sign, correlation[np.ix_(order, order)] * np.outer(sign, sign), float(loss))
-
-
-def _same(L: np.ndarray, other: np.ndarray, congruence: float) -> bool:
-    norms = np.outer(np.linalg.norm(L, axis=0), np.linalg.norm(other, axis=0))
-    cosine = np.abs(L.T @ other) / np.maximum(norms, np.finfo(float).tiny)
-    return bool(cosine[linear_sum_assignment(-cosine)].min() > congruence)
 
 
 def _transposed(stack: np.ndarray) -> np.ndarray:

@@ -52,12 +52,12 @@ def test_a_result_leaves_rows_a_table_and_a_figure(example):
     spec = load_spec("example")
     assert tuple(rows[0]) == COLUMNS
     assert len(rows) == len(spec.runs("smoke")) * len(spec.metrics)
-    assert {row["reading"] for row in rows} == {"default", "paper", "authors"}
+    assert {row["recipe"] for row in rows} == {"default", "paper", "authors"}
 
 
 @pytest.mark.parametrize("name", ["movielens", "peerread", "shift", "topics", "zeisel", "nmf-topics"])
 def test_every_result_on_real_data_can_be_made(name, real_data, tmp_path):
-    """At smoke scale: every method, reading and measure of it, on a few rows of the real tables."""
+    """At smoke scale: every method, recipe and measure of it, on a few rows of the real tables."""
     for needed in ("ml-latest-small", "peerread_abstracts.jsonl.gz", "zeisel"):
         folder = real_data(needed).parent
     result = invoke("reproduce", name, "--scale", "smoke", "--out", tmp_path, "--data", folder)
@@ -100,7 +100,7 @@ def test_tables_can_be_drawn_without_running(example, tmp_path):
 def test_some_runs_can_be_chosen(tmp_path):
     result = invoke(
         *("reproduce", "example", "--scale", "smoke", "--out", tmp_path),
-        *("--only", "method=VAE", "--only", "reading=default,paper"),
+        *("--only", "method=VAE", "--only", "recipe=default,paper"),
     )
     assert result.exit_code == 0, result.stderr
     assert "2 runs done" in result.stderr
@@ -153,7 +153,7 @@ def test_a_killed_run_continues_without_losing_or_doubling_rows(tmp_path):
     assert outcome["found"] + outcome["done"] == n_runs
     rows = results.rows()
     assert rows[: len(kept)] == kept
-    names = [(row["method"], row["reading"], row["data_set"], row["metric"]) for row in rows]
+    names = [(row["method"], row["recipe"], row["data_set"], row["metric"]) for row in rows]
     assert len(set(names)) == len(names) == n_runs * len(load_spec("synthetic").metrics)
     assert (folder / "synthetic.png").exists()
 

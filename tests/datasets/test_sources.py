@@ -54,3 +54,10 @@ def test_the_first_name_that_exists_is_taken(data_folder):
     (data_folder / "second").touch()
     (data_folder / "third").touch()
     assert locate(None, ("first", "second", "third"), get_source("zeisel")) == data_folder / "second"
+
+
+def test_a_directory_takes_the_place_of_the_data_directory(data_folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    for folder in (data_folder, other):
+        (folder / "first").touch()
+    assert locate(None, ("first",), get_source("zeisel"), other) == other / "first"

@@ -39,11 +39,6 @@ def test_the_example_prints_what_is_shown(example):
     assert example[0] == shown
 
 
-def test_the_example_is_short():
-    (code,) = blocks(README, "python")
-    assert len([line for line in code.splitlines() if line.strip()]) <= 15
-
-
 def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, *more = blocks(QUICK_START, "python")

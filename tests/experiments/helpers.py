@@ -13,7 +13,7 @@ def make_run(**changes: Any) -> Run:
         "result": "r",
         "scale": "smoke",
         "method": "PCA",
-        "reading": "any",
+        "recipe": "any",
         "data_set": "A",
         "seed": 0,
         "split": 0,

@@ -15,21 +15,21 @@ FA, PCA, NMF = "Factor analysis", "PCA", "NMF"
 
 
 def make_rows(values, data_set="0.0", metric="mse"):
-    """Rows from {(method, reading): value by seed}; a value may be missing, or None for a run without it."""
+    """Rows from {(method, recipe): value by seed}; a value may be missing, or None for a run without it."""
     rows = [
-        {"method": method, "reading": reading, "data_set": data_set, "seed": str(seed), "split": "0"}
+        {"method": method, "recipe": recipe, "data_set": data_set, "seed": str(seed), "split": "0"}
         | {"metric": metric, "value": value}
-        for (method, reading), by_seed in values.items()
+        for (method, recipe), by_seed in values.items()
         for seed, value in by_seed.items()
     ]
     return pd.DataFrame(rows, dtype=object)
 
 
-def lines_of(text, data_set="0.0", reading=None):
-    """The lines of a data set in a reading, the first if it is not named: from company to the other cells."""
+def lines_of(text, data_set="0.0", recipe=None):
+    """The lines of a data set in a recipe, the first if it is not named: from company to the other cells."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     rows = [row for row in rows if row[1:2] == [data_set]]
-    return {row[2]: row[3:] for row in rows if row[0] == (reading or rows[0][0])}
+    return {row[2]: row[3:] for row in rows if row[0] == (recipe or rows[0][0])}
 
 
 @pytest.fixture
@@ -86,17 +86,17 @@ def test_a_method_without_the_quantity_is_no_rival():
     assert check(spec, rows)["the paper's methods (without NMF)"][0] == "yes, one run"
 
 
-def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
+def test_a_reference_and_the_methods_own_other_recipes_are_no_rivals():
     methods = [
         {"name": "VAE", "estimator": "VAE"},
         {"name": "VSC", "estimator": "VSC"},
         {"name": PCA, "estimator": PCA, "reference": True},
     ]
     spec = make_spec(methods=methods, claims=[{**CLAIM, "method": "VAE"}])
-    readings = ("default", "paper", "authors")
+    recipes = ("default", "paper", "authors")
     rows = make_rows(
-        {("VAE", reading): {0: value} for reading, value in zip(readings, (2.0, 1.0, 1.0), strict=True)}
-        | {("VSC", reading): {0: value} for reading, value in zip(readings, (3.0, 4.0, 1.5), strict=True)}
+        {("VAE", recipe): {0: value} for recipe, value in zip(recipes, (2.0, 1.0, 1.0), strict=True)}
+        | {("VSC", recipe): {0: value} for recipe, value in zip(recipes, (3.0, 4.0, 1.5), strict=True)}
         | {(PCA, "any"): {0: 0.5}}
     )
     lines = check(spec, rows)
@@ -106,13 +106,13 @@ def test_a_reference_and_the_methods_own_other_readings_are_no_rivals():
         "2.000",
         "3.000 (VSC, default)",
     ]
-    assert lines["all, in all readings"][:4] == ["**no**, one run", "1 of 1", "2.000", "1.500 (VSC, authors)"]
-    literal = {
+    assert lines["all, in all recipes"][:4] == ["**no**, one run", "1 of 1", "2.000", "1.500 (VSC, authors)"]
+    published = {
         "paper": ("yes, one run", "4.000 (VSC, paper)"),
         "authors": ("yes, one run", "1.500 (VSC, authors)"),
     }
-    for reading, (answer, other) in literal.items():  # in the same reading only
-        ((company, cells),) = check(spec, rows, reading=reading).items()
+    for recipe, (answer, other) in published.items():  # in the same recipe only
+        ((company, cells),) = check(spec, rows, recipe=recipe).items()
         assert (company, cells[0], cells[3]) == ("the paper's methods", answer, other)
 
 
@@ -142,7 +142,7 @@ def test_a_difference_of_less_than_two_standard_errors_is_within_noise(spec):
     assert check(spec, rows)["the paper's methods"][0] == "**no**"  # 0.133, standard error 0.033
 
 
-def test_a_reading_of_which_fewer_splits_are_run_is_no_rival():
+def test_a_recipe_of_which_fewer_splits_are_run_is_no_rival():
     methods = [
         {"name": "VAE", "estimator": "VAE"},
         {"name": "VSC", "estimator": "VSC", "splits": {"authors": 1}},
@@ -154,11 +154,11 @@ def test_a_reading_of_which_fewer_splits_are_run_is_no_rival():
         | {("VSC", "default"): {0: 2.0, 1: 2.0}, ("VSC", "paper"): {0: 3.0, 1: 3.0}}
         | {("VSC", "authors"): {0: 0.5}}
     )
-    assert check(spec, rows)["all, in all readings"][0] == "yes"
-    assert check(spec, rows, reading="authors") == {}
+    assert check(spec, rows)["all, in all recipes"][0] == "yes"
+    assert check(spec, rows, recipe="authors") == {}
 
 
-def test_a_reading_of_the_methods_own_may_have_fewer_splits():
+def test_a_recipe_of_the_methods_own_may_have_fewer_splits():
     methods = [
         {"name": "VAE", "estimator": "VAE", "splits": {"paper": 1}},
         {"name": "VSC", "estimator": "VSC"},

@@ -60,7 +60,7 @@ def test_the_example_shows_features_against_factors_and_masks(tmp_path):
             {
                 "name": "Sparse VAE",
                 "estimator": "SparseVAE",
-                "readings": ["paper"],
+                "recipes": ["paper"],
                 "parameters": {"max_epochs": 2, "hidden_sizes": [4]},
             },
             {"name": "PCA", "estimator": "PCA"},

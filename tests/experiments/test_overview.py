@@ -10,7 +10,7 @@ import pytest
 from sparsevae.experiments import overview as module
 from sparsevae.experiments.claims import comparisons
 from sparsevae.experiments.overview import overview
-from sparsevae.experiments.reproduce import reproduce
+from sparsevae.experiments.reproduction import reproduce
 from sparsevae.experiments.results import Results
 from sparsevae.experiments.runner import run_spec
 from sparsevae.experiments.tables import current_rows
@@ -46,7 +46,7 @@ def test_a_claim_has_a_line_with_its_answer_in_each_company(spec, tmp_path):
     rows = current_rows(spec, "paper", results)
     (claim,) = spec.claims
     held = sum(comparison.holds for comparison in comparisons(spec, "paper", claim, rows))
-    assert answers == 3 * [f"{held} of 3, 3 by one run"] + 2 * ["–"]  # linear methods have one reading
+    assert answers == 3 * [f"{held} of 3, 3 by one run"] + 2 * ["–"]  # linear methods have one recipe
 
 
 def test_remarks_on_claims_follow_the_table(monkeypatch, tmp_path):
@@ -76,9 +76,9 @@ def test_each_reproduction_leaves_the_page(spec, tmp_path, monkeypatch):
     assert "/paper/table.md)" in (tmp_path / "claims-paper.md").read_text(encoding="utf-8")
 
 
-def test_literal_readings_have_columns_of_their_own(monkeypatch, tmp_path):
+def test_each_recipe_of_the_paper_has_a_column(monkeypatch, tmp_path):
     methods = [
-        {"name": name, "estimator": name, "readings": ["default", "authors"]} for name in ("VAE", "VSC")
+        {"name": name, "estimator": name, "recipes": ["default", "authors"]} for name in ("VAE", "VSC")
     ]
     settings = {"n_factors": 2, "max_epochs": 2, "hidden_sizes": [4]}
     data_sets = [{"name": "0.0", "source": "synthetic", "parameters": {"n_samples": 60}}]
@@ -86,7 +86,7 @@ def test_literal_readings_have_columns_of_their_own(monkeypatch, tmp_path):
     spec = make_spec(methods=methods, settings=settings, data_sets=data_sets, claims=[claim])
     monkeypatch.setattr(module, "load_specs", lambda: {spec.name: spec})
     results = Results(tmp_path / spec.name / "paper")
-    run_spec(spec, "paper", results, only={"reading": ["authors"]})
+    run_spec(spec, "paper", results, only={"recipe": ["authors"]})
     assert [answer == "–" for answer in cells(overview(tmp_path, "paper"))[2:]] == [
         True,
         True,

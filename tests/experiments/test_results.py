@@ -12,7 +12,7 @@ from sparsevae.experiments.results import COLUMNS, FAILED, Results, read_value
 
 
 def rows_of(method="VAE", seed=0, values=(("mse", 1.5), ("dci", None)), settings="abc", **more):
-    common = {"result": "r", "scale": "smoke", "method": method, "reading": "paper", "data_set": "A"}
+    common = {"result": "r", "scale": "smoke", "method": method, "recipe": "paper", "data_set": "A"}
     common |= {"seed": seed, "split": 0, "settings": settings, "seconds": 0.1, **more}
     return [{**common, "metric": metric, "value": value} for metric, value in values]
 
@@ -35,6 +35,15 @@ def test_values_come_back_as_they_went_in(results):
     results.add(rows_of(values=values))
     back = {row["metric"]: read_value(row["value"]) for row in results.rows()}
     assert back == {"a": 1 / 3, "b": 7, "c": None, "d": None, "e": nested}
+
+
+def test_rows_of_version_0_1_are_read(results):
+    """There the column `recipe` was called `reading`."""
+    results.add(rows_of())
+    rows = results.rows()
+    text = results.path.read_text("utf-8")
+    results.path.write_text(text.replace(",recipe,", ",reading,", 1), "utf-8")
+    assert Results(results.folder).rows() == rows
 
 
 def test_a_run_is_there_once_however_often_it_ends(results):
@@ -214,8 +223,8 @@ def test_rows_of_two_different_data_are_not_mixed(results):
     assert results.about() == {"movielens": "25M"}
     results.add(rows_of(seed=1))
     ((first, _),) = [item for item in results.finished().items() if item[0][3] == "0"]
-    results.describe({"movielens": "1M"}, making_way={"movielens": {first}})
+    results.describe({"movielens": "1M"}, replaced_runs={"movielens": {first}})
     assert results.about() == {"movielens": "1M"}
     assert {row["seed"] for row in results.rows()} == {"1"}  # no row of other data is left under the new name
-    results.describe({"movielens": "1M"}, making_way={"movielens": set(results.finished())})
+    results.describe({"movielens": "1M"}, replaced_runs={"movielens": set(results.finished())})
     assert len(results.finished()) == 1  # the same data: nothing has to go

@@ -8,7 +8,7 @@ from joblib.parallel import ThreadingBackend
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.experiments import runner
-from sparsevae.experiments.data import Source
+from sparsevae.experiments.data import LoadedSource
 from sparsevae.experiments.results import FAILED, Results, read_value
 from sparsevae.experiments.runner import choose_runs, execute, run_spec
 
@@ -21,7 +21,7 @@ def results(tmp_path):
 
 
 def test_a_run_gives_a_row_per_metric_with_where_it_comes_from():
-    run, rows = execute(make_run(), Source())
+    run, rows = execute(make_run(), LoadedSource())
     assert [row["metric"] for row in rows] == ["mse", "dci"]
     for row in rows:
         assert row["settings"] == run.settings
@@ -29,16 +29,16 @@ def test_a_run_gives_a_row_per_metric_with_where_it_comes_from():
         assert row["seconds"] > 0
         assert row["cpu_seconds"] >= 0
         assert "torch" in row["versions"]
-    assert execute(make_run(), Source())[1][0]["value"] == rows[0]["value"]
+    assert execute(make_run(), LoadedSource())[1][0]["value"] == rows[0]["value"]
 
 
 @pytest.mark.parametrize(
     "changes, source, reason",
     [
-        ({"parameters": {"n_factors": 0}}, Source(), "ParameterError: Expected n_factors"),
-        ({"estimator": "NMF"}, Source(), "Negative values in data passed to NMF"),
+        ({"parameters": {"n_factors": 0}}, LoadedSource(), "ParameterError: Expected n_factors"),
+        ({"estimator": "NMF"}, LoadedSource(), "Negative values in data passed to NMF"),
         ({"source": "peerread"}, "Expected PeerRead in a folder", "Expected PeerRead in a folder"),
-        ({"metrics": ("accuracy",)}, Source(), "ValueError: "),
+        ({"metrics": ("accuracy",)}, LoadedSource(), "ValueError: "),
     ],
 )
 def test_what_goes_wrong_becomes_a_row_with_the_reason(changes, source, reason):
@@ -49,7 +49,9 @@ def test_what_goes_wrong_becomes_a_row_with_the_reason(changes, source, reason):
 
 def test_a_fit_that_has_not_settled_says_so():
     parameters = {"n_factors": 3, "max_epochs": 3, "n_init": 1, "hidden_sizes": [8, 8]}
-    _, rows = execute(make_run(estimator="SparseVAE", parameters=parameters, metrics=("mse",)), Source())
+    _, rows = execute(
+        make_run(estimator="SparseVAE", parameters=parameters, metrics=("mse",)), LoadedSource()
+    )
     assert "still changing" in rows[0]["note"]
 
 
@@ -144,7 +146,7 @@ def test_other_data_take_the_place_of_the_old_only_where_all_runs_are_done_again
     spec = make_spec()
 
     def run_on(release, **options):
-        monkeypatch.setattr(runner, "load_source", lambda *_: Source(description=f"release {release}"))
+        monkeypatch.setattr(runner, "load_source", lambda *_: LoadedSource(description=f"release {release}"))
         return run_spec(spec, "paper", results, redo=True, **options)
 
     run_on("A")
@@ -212,7 +214,7 @@ def test_the_time_left_is_that_of_runs_like_those_ahead(monkeypatch):
 
 def test_a_choice_of_what_there_is_not_is_refused():
     runs = make_spec().runs("paper")
-    with pytest.raises(ParameterError, match="a field among method, reading"):
+    with pytest.raises(ParameterError, match="a field among method, recipe"):
         choose_runs(runs, {"colour": ["red"]})
     with pytest.raises(ParameterError, match=r"among 0\.0, 0\.4, 0\.8; got 0\.5"):
         choose_runs(runs, {"data_set": ["0.5"]})

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.compare import METHODS
-from sparsevae.experiments.spec import READINGS, SCALES, load_spec, load_specs, parse_spec
+from sparsevae.experiments.comparison import METHODS
+from sparsevae.experiments.spec import RECIPES, SCALES, load_spec, load_specs, parse_spec
 
 SPECS = load_specs()
 every_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
@@ -22,7 +22,7 @@ def content(**changes):
         "data_sets": [{"name": "A", "source": "synthetic", "parameters": {"n_samples": 40}}],
         "methods": [{"name": "Sparse VAE", "estimator": "SparseVAE"}, {"name": "PCA", "estimator": "PCA"}],
         "settings": {"n_factors": 2},
-        "readings": {"paper": {"max_epochs": 3, "data": {"noise_variance": 0.25}}},
+        "recipes": {"paper": {"max_epochs": 3, "data": {"noise_variance": 0.25}}},
     }
     return {**plain, **changes}
 
@@ -54,9 +54,9 @@ def test_every_run_can_be_made_and_is_named_once(spec, scale):
 def test_methods_with_recipes_are_read_in_all_ways_that_the_table_needs(spec):
     sparse = next((method for method in spec.methods if method.estimator == "SparseVAE"), None)
     if sparse is not None:
-        assert sparse.readings == READINGS
+        assert sparse.recipes == RECIPES
     for run in spec.runs("paper"):
-        assert run.parameters.get("recipe", run.reading) == run.reading
+        assert run.parameters.get("recipe", run.recipe) == run.recipe
 
 
 def test_the_paper_scale_has_the_sizes_of_the_paper():
@@ -87,11 +87,11 @@ def test_the_paper_scale_has_the_sizes_of_the_paper():
         ("zeisel", 15, 100, 0.01, 100, 512, 10.0, 1.0),
     ],
 )
-def test_literal_readings_have_the_settings_of_the_paper(
+def test_published_recipes_have_the_settings_of_the_paper(
     name, factors, width, rate, epochs, batch, spike, slab
 ):
     for run in SPECS[name].runs("paper"):
-        if run.method == "Sparse VAE" and run.reading != "default":
+        if run.method == "Sparse VAE" and run.recipe != "default":
             assert run.parameters["n_factors"] == factors
             assert run.parameters["hidden_sizes"] == [width, width]
             assert run.parameters["learning_rate"] == rate
@@ -109,22 +109,22 @@ def test_literal_readings_have_the_settings_of_the_paper(
         ("example", "synthetic", "0.6"),
     ],
 )
-@pytest.mark.parametrize("reading", ["paper", "authors"])
-def test_results_on_the_same_data_have_the_same_literal_settings(name, other, data_set, reading):
+@pytest.mark.parametrize("recipe", ["paper", "authors"])
+def test_results_on_the_same_data_have_the_same_published_settings(name, other, data_set, recipe):
     here, there = (
         next(
             dict(run.parameters)
             for run in SPECS[result].runs("paper")
-            if (run.method, run.reading, run.data_set) == ("Sparse VAE", reading, data_set)
+            if (run.method, run.recipe, run.data_set) == ("Sparse VAE", recipe, data_set)
         )
         for result in (name, other)
     )
     assert here == there
 
 
-def test_the_default_reading_has_no_setting_of_the_paper_but_the_number_of_factors():
+def test_the_default_recipe_has_no_setting_of_the_paper_but_the_number_of_factors():
     for run in SPECS["peerread"].runs("paper"):
-        if run.method == "Sparse VAE" and run.reading == "default":
+        if run.method == "Sparse VAE" and run.recipe == "default":
             assert set(run.parameters) == {"n_factors", "likelihood", "n_init", "recipe"}
 
 
@@ -150,19 +150,19 @@ def test_runs_go_through_one_split_before_the_next():
     assert splits == sorted(splits)
 
 
-def test_a_costly_reading_may_have_fewer_splits():
+def test_a_costly_recipe_may_have_fewer_splits():
     methods = [{"name": "Sparse VAE", "estimator": "SparseVAE", "splits": {"paper": 1}}]
     spec = parse_spec("a", content(methods=methods, n_splits=3))
-    splits = {(run.reading, run.split) for run in spec.runs("paper")}
-    assert splits == {("paper", 0), *((reading, k) for reading in ("default", "authors") for k in range(3))}
-    nowhere = [{"name": "VAE", "estimator": "VAE", "readings": ["default"], "splits": {"paper": 1}}]
-    with pytest.raises(ParameterError, match="splits of the reading 'paper' of 'VAE'"):
+    splits = {(run.recipe, run.split) for run in spec.runs("paper")}
+    assert splits == {("paper", 0), *((recipe, k) for recipe in ("default", "authors") for k in range(3))}
+    nowhere = [{"name": "VAE", "estimator": "VAE", "recipes": ["default"], "splits": {"paper": 1}}]
+    with pytest.raises(ParameterError, match="splits of the recipe 'paper' of 'VAE'"):
         parse_spec("a", content(methods=nowhere))
 
 
-def test_a_reading_may_change_the_data():
+def test_a_recipe_may_change_the_data():
     spec = parse_spec("a", content())
-    runs = {run.reading: run for run in spec.runs("paper")}
+    runs = {run.recipe: run for run in spec.runs("paper")}
     assert runs["default"].data_parameters == {"n_samples": 40}
     assert runs["paper"].data_parameters == {"n_samples": 40, "noise_variance": 0.25}
     assert spec.world("default") == spec.world("any") != spec.world("paper")
@@ -177,7 +177,7 @@ def test_settings_of_a_data_set_come_between_those_of_the_result_and_those_of_th
     }
     methods = [{"name": "V", "estimator": "VAE", "published": {"batch_size": 9}}]
     spec = parse_spec("a", content(data_sets=[data_set], methods=methods))
-    runs = {run.reading: run.parameters for run in spec.runs("paper")}
+    runs = {run.recipe: run.parameters for run in spec.runs("paper")}
     assert runs["default"] == {"n_factors": 7, "recipe": "default"}
     assert runs["paper"] == {"n_factors": 7, "max_epochs": 5, "batch_size": 9, "recipe": "paper"}
 
@@ -196,7 +196,7 @@ def test_settings_have_a_fingerprint_that_moves_with_them():
         ({"metrics": ["beauty"]}, "beauty"),
         ({"methods": [{"name": "A", "estimator": "Oracle"}]}, "Oracle"),
         ({"methods": [{"name": "A", "estimator": "VAE", "parameters": {"gamma": 1}}]}, "gamma"),
-        ({"methods": [{"name": "A", "estimator": "VAE", "readings": ["mine"]}]}, "mine"),
+        ({"methods": [{"name": "A", "estimator": "VAE", "recipes": ["mine"]}]}, "mine"),
         ({"methods": [{"name": "A", "estimator": "VAE", "in_paper": {"mse": {"B": "1 (2)"}}}]}, "numbers"),
         ({"scales": {"smoke": {"data_sets": ["B"]}}}, "smoke"),
         ({"scales": {"smoke": {"n_splits": 1}}}, "'n_splits' of the scale 'smoke'"),
@@ -204,9 +204,9 @@ def test_settings_have_a_fingerprint_that_moves_with_them():
         ({"scales": {"smoke": {"settings": {"max_epoch": 1}}}}, "'max_epoch' in settings of smoke"),
         ({"settings": {"n_factor": 1}}, "'n_factor' in settings"),
         ({"published": {"max_epoch": 1}}, "'max_epoch' in published"),
-        ({"readings": {"paper": {"max_epoch": 1}}}, r"'max_epoch' in readings\.paper"),
-        ({"readings": {"author": {}}}, "the reading 'author'"),
-        ({"comparable": ["autors"]}, "the reading 'autors'"),
+        ({"recipes": {"paper": {"max_epoch": 1}}}, r"'max_epoch' in recipes\.paper"),
+        ({"recipes": {"author": {}}}, "the recipe 'author'"),
+        ({"comparable": ["autors"]}, "the recipe 'autors'"),
         ({"data_sets": [{"name": "A", "source": "nowhere"}]}, "the source 'nowhere'"),
         ({"data_sets": [{"name": "A", "source": "synthetic", "settings": {"k": 1}}]}, "'k' in settings of A"),
         ({"splitting": "thirds"}, "the splitting 'thirds'"),

@@ -74,7 +74,7 @@ def test_the_papers_number_stands_beside_ours(results):
     spec = make_spec(n_seeds=2)
     fill(results, spec)
     text = page(spec, results)
-    assert "| method | reading | runs | 0.0 | 0.0, paper | 0.4 |" in text
+    assert "| method | recipe | runs | 0.0 | 0.0, paper | 0.4 |" in text
     assert line(text, "PCA", "any") == [
         "PCA",
         "any",
@@ -86,10 +86,10 @@ def test_the_papers_number_stands_beside_ours(results):
     assert line(text, "Factor analysis", "any")[3:] == ["3.000 (0.500)", "", "–"]
 
 
-def test_the_papers_number_stands_only_beside_the_readings_that_it_compares_with(results):
+def test_the_papers_number_stands_only_beside_the_recipes_that_it_compares_with(results):
     spec = make_spec(n_seeds=2, comparable=["authors"])
     fill(results, spec)
-    text = page(spec, results)  # PCA has no such reading: the number is shown all the same, marked
+    text = page(spec, results)  # PCA has no such recipe: the number is shown all the same, marked
     assert line(text, "PCA", "any")[4] == "7.25 (0.5) †"
     assert "† published for other data than those of its row" in text
     methods = [{"name": "VAE", "estimator": "VAE", "in_paper": {"mse": {"0.0": "7.25 (0.5)"}}}]
@@ -98,7 +98,7 @@ def test_the_papers_number_stands_only_beside_the_readings_that_it_compares_with
         row = dict(zip(KEY, run.key, strict=True))
         results.add([{**row, "metric": "mse", "value": 1.0, "settings": run.settings, "seconds": 1.0}])
     text = page(spec, results)
-    assert [line(text, "VAE", reading)[4] for reading in ("default", "paper", "authors")] == [
+    assert [line(text, "VAE", recipe)[4] for recipe in ("default", "paper", "authors")] == [
         "",
         "",
         "7.25 (0.5)",
@@ -132,14 +132,14 @@ def test_runs_are_counted_metric_by_metric(results):
 
 
 def test_methods_are_compared_on_the_same_data_only(results):
-    methods = [{"name": "PCA", "estimator": "PCA", "readings": ["default", "authors"]}]
-    readings = {"authors": {"data": {"noise_variance": 0.25}}}
+    methods = [{"name": "PCA", "estimator": "PCA", "recipes": ["default", "authors"]}]
+    recipes = {"authors": {"data": {"noise_variance": 0.25}}}
     claims = [{"text": "Good.", "metric": "mse", "method": "PCA"}]
-    spec = make_spec(methods=methods, readings=readings, claims=claims)
+    spec = make_spec(methods=methods, recipes=recipes, claims=claims)
     for run in spec.runs("paper"):
         if run.data_set == "0.0":
             row = dict(zip(KEY, run.key, strict=True))
-            value = {"default": 2.0, "authors": 1.0}[run.reading]
+            value = {"default": 2.0, "authors": 1.0}[run.recipe]
             results.add([{**row, "metric": "mse", "value": value, "settings": run.settings, "seconds": 1.0}])
     text = page(spec, results)
     assert line(text, "PCA", "default")[3] == "2.000"  # alone, so not the best
@@ -183,7 +183,7 @@ def test_the_page_says_how_it_was_made(results, tmp_path):
 def test_one_data_set_gets_one_table_with_a_column_per_metric(results):
     spec = make_spec(data_sets=[{"name": "0.0", "source": "synthetic", "parameters": {"n_samples": 60}}])
     run_spec(spec, "paper", results)
-    head = "| method | reading | runs | MSE | MSE, paper | DCI |\n"  # no linear method has a support
+    head = "| method | recipe | runs | MSE | MSE, paper | DCI |\n"  # no linear method has a support
     assert head in page(spec, results)
 
 
@@ -220,11 +220,11 @@ def test_topics_are_shown_beside_those_of_the_paper(results, ends, line):
 
 
 def test_no_rows_make_no_summary():
-    empty = pd.DataFrame(columns=["method", "reading", "data_set", "metric", "value"])
+    empty = pd.DataFrame(columns=["method", "recipe", "data_set", "metric", "value"])
     assert summarise(empty).empty
     assert list(summarise(empty).columns) == [
         "method",
-        "reading",
+        "recipe",
         "data_set",
         "metric",
         "mean",

@@ -8,6 +8,7 @@ import torch
 
 from sparsevae.likelihoods import Gaussian, Mixed, get_likelihood
 
+from .. import tables
 from .helpers import LIKELIHOODS
 
 
@@ -23,7 +24,7 @@ def test_mixed_density_is_the_sum_of_its_parts(draw, output, dispersion, size):
     assert not LIKELIHOODS["mixed with words"].factorised
 
 
-@pytest.mark.parametrize("name", ["gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"])
+@pytest.mark.parametrize("name", tables.LIKELIHOODS)
 def test_a_name_gives_its_likelihood(name):
     likelihood = get_likelihood(name, 4)
     assert likelihood.name == name

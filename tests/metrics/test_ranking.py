@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics import ndcg_score
 
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.metrics import ndcg_at_k, ranking, recall_at_k, split_items, strong_generalisation_split
+from sparsevae.metrics import ndcg_at_k, ranking, recall_at_k, split_items
 
 SCORES = np.array([[0.9, 0.8, 0.1, 0.7], [0.1, 0.2, 0.3, 0.4]])
 RELEVANT = np.array([[1, 0, 1, 1], [1, 0, 0, 0]])
@@ -117,15 +117,3 @@ def test_the_division_is_random_and_repeatable():
     assert first.sum(axis=0).min() > 15  # every item is held out by about a fifth of the users
     with pytest.raises(ParameterError, match="fraction"):
         split_items(X, fraction=1.0)
-
-
-def test_strong_generalisation_keeps_users_apart():
-    X = sparse.csr_array((np.random.default_rng(0).random((30, 12)) < 0.5).astype(int))
-    split = strong_generalisation_split(X, n_heldout_users=10, random_state=1)
-    assert split.train.shape == (20, 12)
-    both = (split.fold_in + split.held_out).toarray()
-    np.testing.assert_array_equal(both, X[split.held_out_users].toarray())
-    inside = np.setdiff1d(np.arange(30), split.held_out_users)
-    np.testing.assert_array_equal(split.train.toarray(), X[inside].toarray())
-    with pytest.raises(ParameterError, match="between 1 and 29"):
-        strong_generalisation_split(X, n_heldout_users=30)

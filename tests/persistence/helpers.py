@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
 from sparsevae import SparseVAE
 from sparsevae.exceptions import ConvergenceWarning
 
+from .. import tables
+
 
 def make_table(likelihood="gaussian", seed=0):
-    rng = np.random.default_rng(seed)
-    signal = rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 4))
-    counts = rng.poisson(np.exp(1 + 0.3 * signal)) + 1.0
-    return {"gaussian": 10 + 5 * signal, "bernoulli": (signal > 0) + 0.0}.get(likelihood, counts)
+    return tables.make_table(likelihood, n_samples=40, n_features=4, seed=seed)
 
 
 def fit(likelihood="gaussian", X=None, **options):

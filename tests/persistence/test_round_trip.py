@@ -19,9 +19,8 @@ from sparsevae import SparseVAE
 from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.persistence import SavedModelError
 
+from ..tables import LIKELIHOODS
 from .helpers import fit, make_table
-
-LIKELIHOODS = ["gaussian", "bernoulli", "poisson", "negative_binomial", "multinomial"]
 
 
 def same(value, again):

@@ -1,7 +1,7 @@
 """Write one small saved model per estimator and likelihood, with the numbers that it gives, and one run.
 
-Run once per release, with that release installed; later versions must load the files and give the same numbers
-(`test_saved_models.py`)::
+Run once per release, with that release installed; later versions must load the files and give the same
+numbers (`test_saved_models.py`)::
 
     python tests/saved/write_models.py tests/saved/0.1
 """
@@ -75,7 +75,8 @@ def main(folder: Path) -> None:
             np.savez_compressed(folder / f"{name}-{likelihood}.npz", X=X.to_numpy(), **numbers(model, X))
     big = SparseVAE(3, max_epochs=12, hidden_sizes=(5,), random_state=0, n_init=1)
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((150, 3)) @ np.kron(np.eye(3), np.ones(40))[:, :120] + rng.standard_normal((150, 120))
+    loadings = np.kron(np.eye(3), np.ones(40))[:, :120]
+    X = rng.standard_normal((150, 3)) @ loadings + rng.standard_normal((150, 120))
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(120)])
     big.fit(frame).save(folder / "SparseVAE-wide")  # from 100 features on codes take Newton steps
     np.savez_compressed(folder / "SparseVAE-wide.npz", X=X, **numbers(big, frame))

@@ -25,7 +25,7 @@ from sparsevae.cli.options import (
     TableArgument,
 )
 from sparsevae.experiments import compare as compare_methods
-from sparsevae.experiments.compare import DEFAULT, METHODS, make_estimators, parse_methods
+from sparsevae.experiments.comparison import DEFAULT, METHODS, make_estimators, parse_methods
 from sparsevae.io import read_table, suggest_likelihood
 
 __all__ = ["compare"]

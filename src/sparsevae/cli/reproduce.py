@@ -12,8 +12,8 @@ import typer
 from sparsevae.cli.console import one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.reproduce import Reproduction
-from sparsevae.experiments.reproduce import reproduce as reproduce_result
+from sparsevae.experiments.reproduction import Reproduction
+from sparsevae.experiments.reproduction import reproduce as reproduce_result
 from sparsevae.experiments.spec import SCALES, load_specs
 from sparsevae.experiments.tables import records
 
@@ -50,7 +50,7 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FIELD=VALUES", help="Some runs: method, reading, data_set, seed or split, as split=0,1."
+            metavar="FIELD=VALUES", help="Some runs: method, recipe, data_set, seed or split, as split=0,1."
         ),
     ] = None,
     redo: Annotated[bool, typer.Option("--redo", help="Do the chosen runs again.")] = False,

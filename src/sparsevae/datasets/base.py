@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from sparsevae.datasets.curves import Curve, TopicCurve
 
 __all__ = ["Dataset", "as_generator", "check_count"]
 
@@ -41,7 +45,7 @@ class Dataset:
         Held-out samples, where the data set prescribes them.
     """
 
-    X: Any
+    X: Matrix
     feature_names: np.ndarray
     factors: np.ndarray | None = None
     mask: np.ndarray | None = None
@@ -49,7 +53,7 @@ class Dataset:
     description: str = ""
     mean: np.ndarray | None = None
     noise_variance: np.ndarray | None = None
-    curves: tuple[Any, ...] | None = None
+    curves: tuple[Curve | TopicCurve, ...] | None = None
     test: Dataset | None = None
 
     def __post_init__(self) -> None:
@@ -96,11 +100,10 @@ class Dataset:
         rows : sequence of int, or boolean array of shape (n_samples,)
         """
         rows = np.asarray(rows)
-        cut: dict[str, Any] = {
-            field: None if getattr(self, field) is None else getattr(self, field)[rows]
-            for field in ("factors", "target", "mean")
-        }
-        return replace(self, X=self.X[rows], **cut)
+        factors, target, mean = (
+            None if values is None else values[rows] for values in (self.factors, self.target, self.mean)
+        )
+        return replace(self, X=self.X[rows], factors=factors, target=target, mean=mean)
 
     def __repr__(self) -> str:
         kind = "CSR" if sparse.issparse(self.X) else "array"

@@ -35,6 +35,7 @@ class _Ratings(NamedTuple):
 def load_movielens(
     path: str | os.PathLike[str] | None = None,
     *,
+    directory: str | os.PathLike[str] | None = None,
     n_features: int = 300,
     n_samples: int | None = 100_000,
     threshold: float = 4.0,
@@ -51,6 +52,8 @@ def load_movielens(
         An official release: its zip archive, its folder, or its ratings file (``ratings.csv``,
         ``ratings.dat``); titles are read from ``movies.csv`` or ``movies.dat`` beside it. By default the data
         directory is searched.
+    directory : path, optional
+        Where to search, in place of `data_directory`.
     n_features : int, default=300
         The most rated movies, in falling order.
     n_samples : int or None, default=100_000
@@ -88,7 +91,7 @@ def load_movielens(
             f"Expected release to be one of {', '.join(map(repr, _RELEASES))}; got {release!r}."
         )
     source = get_source(f"movielens-{release}")
-    found = locate(path, (f"ml-{release}", source.filename), source)
+    found = locate(path, (f"ml-{release}", source.filename), source, directory)
     with _open_member(found, "ratings") as (file, name):
         ratings, n_ratings = _read_ratings(
             file, name, keep_from=threshold if count == "positive" else -np.inf
@@ -220,7 +223,7 @@ def _read_titles(path: Path) -> dict[int, str]:
                 lines = io.TextIOWrapper(file, encoding="latin-1")
                 fields = (line.rstrip("\n").split("::") for line in lines if line.strip())
                 return {int(movie): title for movie, title, _ in fields}
-            types: dict[Hashable, Any] = {"movieId": "int32", "title": "str"}
+            types: dict[Hashable, str] = {"movieId": "int32", "title": "str"}
             table = pd.read_csv(file, usecols=list(types), dtype=types)
         except ValueError as error:
             raise DataError(

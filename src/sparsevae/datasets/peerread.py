@@ -33,6 +33,7 @@ class _Paper(NamedTuple):
 def load_peerread(
     path: str | os.PathLike[str] | None = None,
     *,
+    directory: str | os.PathLike[str] | None = None,
     n_features: int = 500,
     min_document_share: float = 0.001,
     max_document_share: float = 0.9,
@@ -47,6 +48,8 @@ def load_peerread(
         The official repository's folder (or its ``data`` folder), its zip archive, or a file of JSON lines
         (``.jsonl``, ``.jsonl.gz``) with the fields venue and abstract. By default the data directory is
         searched.
+    directory : path, optional
+        Where to search, in place of `data_directory`.
     n_features : int, default=500
         Number of words, the most used ones.
     min_document_share, max_document_share : float, default=0.001 and 0.9
@@ -72,7 +75,10 @@ def load_peerread(
     check_count("n_features", n_features, minimum=1)
     source = get_source("peerread")
     found = locate(
-        path, ("peerread_abstracts.jsonl.gz", "PeerRead", "PeerRead-master", source.filename), source
+        path,
+        ("peerread_abstracts.jsonl.gz", "PeerRead", "PeerRead-master", source.filename),
+        source,
+        directory,
     )
     papers = list(_read_papers(found))
     wanted = [paper for paper in papers if _is_wanted(paper.venue, venues)]

@@ -143,7 +143,12 @@ def data_directory() -> Path:
     return Path(cache).expanduser() / "sparsevae"
 
 
-def locate(path: str | os.PathLike[str] | None, names: Sequence[str], source: Source) -> Path:
+def locate(
+    path: str | os.PathLike[str] | None,
+    names: Sequence[str],
+    source: Source,
+    directory: str | os.PathLike[str] | None = None,
+) -> Path:
     """Return the given path, or the first of ``names`` that exists in the data directory.
 
     Parameters
@@ -154,6 +159,8 @@ def locate(path: str | os.PathLike[str] | None, names: Sequence[str], source: So
         Files or folders to look for where no path is given, the preferred one first.
     source : Source
         For the message.
+    directory : path, optional
+        In place of `data_directory`.
     """
     if path is not None:
         given = Path(path).expanduser()
@@ -162,7 +169,7 @@ def locate(path: str | os.PathLike[str] | None, names: Sequence[str], source: So
                 f"Expected {source.title.split(':')[0]} at {given}; there is no such file or folder."
             )
         return given
-    folder = data_directory()
+    folder = data_directory() if directory is None else Path(directory).expanduser()
     for name in names:
         if (folder / name).exists():
             return folder / name

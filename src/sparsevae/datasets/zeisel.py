@@ -38,6 +38,7 @@ class _Table(NamedTuple):
 def load_zeisel(
     path: str | os.PathLike[str] | None = None,
     *,
+    directory: str | os.PathLike[str] | None = None,
     n_features: int = 558,
     transform: str = "quantile",
     filter_genes: bool = True,
@@ -50,6 +51,8 @@ def load_zeisel(
         The official file ``expression_mRNA_17-Aug-2014.txt`` (or ``.txt.gz``), a folder that holds it, or a
         folder with ``counts.npz`` (CSR, cells x genes), ``cells.csv`` and ``genes.csv``. By default the data
         directory is searched.
+    directory : path, optional
+        Where to search, in place of `data_directory`.
     n_features : int, default=558
         The genes of largest variance after the transform, in falling order.
     transform : {"quantile", "log1p", "counts"}, default="quantile"
@@ -73,7 +76,7 @@ def load_zeisel(
     if transform not in ("quantile", "log1p", "counts"):
         raise ParameterError(f"Expected transform to be 'quantile', 'log1p' or 'counts'; got {transform!r}.")
     source = get_source("zeisel")
-    found = locate(path, (source.filename, source.filename + ".gz", "zeisel"), source)
+    found = locate(path, (source.filename, source.filename + ".gz", "zeisel"), source, directory)
     table = _read(found)
     n_cells, n_all = table.counts.shape
     keep, steps = (np.arange(n_all), []) if not filter_genes else _filter(table.counts)
@@ -205,7 +208,7 @@ def _read_official(path: Path) -> _Table:
             annotation, n_lines = _read_annotation(file, path)
         cell_types = annotation["level1class"]
         n_cells = len(cell_types)
-        types: dict[int, Any] = {0: str, 1: str} | dict.fromkeys(range(2, n_cells + 2), np.int32)
+        types: dict[int, str] = {0: "str", 1: "str"} | dict.fromkeys(range(2, n_cells + 2), "int32")
         blocks, genes = [], []
         with _open(path) as file:
             layout: dict[str, Any] = {"sep": "\t", "header": None, "skiprows": n_lines, "dtype": types}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
+from sklearn.base import TransformerMixin
 from sklearn.decomposition import PCA, FactorAnalysis, LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import DataError
 from sparsevae.metrics import log_likelihood
+from sparsevae.principal import RandomState
 from sparsevae.validation import check_positive, column_moments, constant_columns, row_totals
 
 __all__ = ["EASE", "FactorAnalysisAdapter", "LDAAdapter", "PCAAdapter"]
@@ -28,14 +31,14 @@ class _Adapter(PlugInEstimator):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
-        random_state: Any = None,
+        likelihood: str | Mapping[str, object] = "gaussian",
+        random_state: RandomState = None,
     ) -> None:
         self.n_factors = n_factors
         self.likelihood = likelihood
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None) -> Self:
         """Fit the model to a table."""
         check_positive("n_factors", self.n_factors, integer=True)
         X = self._check_table(X, reset=True)
@@ -45,23 +48,23 @@ class _Adapter(PlugInEstimator):
         self._learn_spread(X)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: TableLike) -> np.ndarray:
         """Codes of each row: shape (n_samples, n_factors)."""
         check_is_fitted(self, self._fitted)
         return self.model_.transform(self._input(self._check_table(X, reset=False)))
 
-    def log_evidence(self, X: Any) -> np.ndarray | None:
+    def log_evidence(self, X: TableLike) -> np.ndarray | None:
         """Log p(x) of each row, or a bound on it; None where the likelihood asked for is not the model's."""
         return None
 
     @abstractmethod
-    def _make(self, n_factors: int) -> Any:
+    def _make(self, n_factors: int) -> TransformerMixin:
         """The other library's model, not yet fitted; a subclass with a `fit` of its own needs none."""
 
-    def _input(self, X: Any) -> Any:
+    def _input(self, X: Matrix) -> Matrix:
         return X
 
-    def _seed(self) -> Any:
+    def _seed(self) -> int | np.random.RandomState:
         # None means numpy's global generator to scikit-learn, which is not ours to move.
         return np.random.RandomState() if self.random_state is None else self.random_state
 
@@ -77,14 +80,14 @@ class _Gaussian(_Adapter):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         standardise: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         super().__init__(n_factors, likelihood=likelihood, random_state=random_state)
         self.standardise = standardise
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None) -> Self:
         """Fit the model to a table."""
         mean, variance = column_moments(self._check_table(X, reset=True))
         # Constant columns stay as they are: their deviations are rounding errors.
@@ -92,13 +95,13 @@ class _Gaussian(_Adapter):
         self.scale_ = np.where(varying, np.sqrt(variance), 1.0)
         return super().fit(X, y)
 
-    def log_evidence(self, X: Any) -> np.ndarray | None:
+    def log_evidence(self, X: TableLike) -> np.ndarray | None:
         if self.likelihood != "gaussian":
             return None
         X = self._check_table(X, reset=False)
         return self.model_.score_samples(self._input(X)) - np.log(self.scale_).sum()
 
-    def _input(self, X: Any) -> np.ndarray:
+    def _input(self, X: Matrix) -> np.ndarray:
         dense = X.toarray() if hasattr(X, "toarray") else X
         return (dense / self.scale_).astype(dense.dtype, copy=False) if self.standardise else dense
 
@@ -109,20 +112,20 @@ class _Gaussian(_Adapter):
 class PCAAdapter(_Gaussian):
     """Principal component analysis; its likelihood is that of probabilistic PCA."""
 
-    def _make(self, n_factors: int) -> Any:
+    def _make(self, n_factors: int) -> PCA:
         return PCA(n_factors, random_state=self._seed())
 
-    def _reconstruct(self, X: Any) -> np.ndarray:
+    def _reconstruct(self, X: Matrix) -> np.ndarray:
         return self._output(self.model_.inverse_transform(self.model_.transform(self._input(X))))
 
 
 class FactorAnalysisAdapter(_Gaussian):
     """Gaussian factor analysis by maximum likelihood."""
 
-    def _make(self, n_factors: int) -> Any:
+    def _make(self, n_factors: int) -> FactorAnalysis:
         return FactorAnalysis(n_factors, random_state=self._seed())
 
-    def _reconstruct(self, X: Any) -> np.ndarray:
+    def _reconstruct(self, X: Matrix) -> np.ndarray:
         codes = self.model_.transform(self._input(X))
         return self._output(codes @ self.model_.components_ + self.model_.mean_)
 
@@ -130,7 +133,7 @@ class FactorAnalysisAdapter(_Gaussian):
 class LDAAdapter(_Adapter):
     """Latent Dirichlet allocation, of counts."""
 
-    def log_evidence(self, X: Any) -> np.ndarray | None:
+    def log_evidence(self, X: TableLike) -> np.ndarray | None:
         r"""The ELBO of each row, with the topics for parameters, as a decoder's weights are.
 
         .. math:: \log\binom{n_i}{x_i} + \sum_j x_{ij} \log \sum_k e^{E_q \log\theta_{ik}} \beta_{kj}
@@ -146,16 +149,16 @@ class LDAAdapter(_Adapter):
         alpha = np.full_like(gamma, self.model_.doc_topic_prior_)
         return fit - _log_beta(alpha) + _log_beta(gamma) - ((gamma - alpha) * log_theta).sum(1)
 
-    def _make(self, n_factors: int) -> Any:
+    def _make(self, n_factors: int) -> LatentDirichletAllocation:
         return LatentDirichletAllocation(n_factors, random_state=self._seed())
 
     def _topics(self) -> np.ndarray:
         return self.model_.components_ / self.model_.components_.sum(1, keepdims=True)
 
-    def _reconstruct(self, X: Any) -> np.ndarray:
+    def _reconstruct(self, X: Matrix) -> np.ndarray:
         return self.model_.transform(X) @ self._topics() * row_totals(X)[:, None]
 
-    def _check_values(self, X: Any) -> Any:
+    def _check_values(self, X: Matrix) -> Matrix:
         return _non_negative(super()._check_values(X), "LDA")
 
 
@@ -171,14 +174,14 @@ class EASE(_Adapter):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         penalty: float = 100.0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         super().__init__(n_factors, likelihood=likelihood, random_state=random_state)
         self.penalty = penalty
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None) -> Self:
         """Fit the model to a table."""
         check_positive("penalty", self.penalty)
         X = self._check_table(X, reset=True)
@@ -190,12 +193,12 @@ class EASE(_Adapter):
         self._learn_spread(X)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: TableLike) -> np.ndarray:
         """The reconstruction itself: there are no codes."""
         check_is_fitted(self, self._fitted)
         return self._reconstruct(self._check_table(X, reset=False))
 
-    def _reconstruct(self, X: Any) -> np.ndarray:
+    def _reconstruct(self, X: Matrix) -> np.ndarray:
         return np.asarray(X @ self.model_)
 
 
@@ -204,7 +207,7 @@ def _log_beta(concentration: np.ndarray) -> np.ndarray:
     return gammaln(concentration).sum(1) - gammaln(concentration.sum(1))
 
 
-def _non_negative(X: Any, name: str) -> Any:
+def _non_negative(X: Matrix, name: str) -> Matrix:
     if X.min() < 0:
         raise DataError(
             f"Expected no Negative values in data passed to {name}; got {X.min():g}. Leave it out."

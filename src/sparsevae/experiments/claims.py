@@ -1,4 +1,4 @@
-"""Whether a claim holds: one method against the others, on the runs that both have, reading by reading."""
+"""Whether a claim holds: one method against the others, on the runs that both have, recipe by recipe."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import pandas as pd
 
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
-from sparsevae.experiments.spec import ANY, READINGS, Claim, Method, Run, Spec
+from sparsevae.experiments.spec import ANY, RECIPES, Claim, Method, Run, Spec
 
 __all__ = ["EVERYONE", "PAPER", "SIMPLE", "Comparison", "comparisons", "verdict"]
 
 PAPER = "the paper's methods"
 SIMPLE = "the paper's and simple methods"
-EVERYONE = "all, in all readings"
+EVERYONE = "all, in all recipes"
 
-Rival = tuple[str, str]  # method, reading
+Rival = tuple[str, str]  # method, recipe
 
 
 class Comparison(NamedTuple):
-    """A claim in one reading, on one data set, against the one of a group that comes closest."""
+    """A claim in one recipe, on one data set, against the one of a group that comes closest."""
 
-    reading: str
+    recipe: str
     data_set: str
     company: str
-    """Who the others are: those of the paper, simple ones beside them, all readings of both."""
+    """Who the others are: those of the paper, simple ones beside them, all recipes of both."""
     absent: tuple[str, ...]
     """The paper's methods that are not among them: without the quantity, or not run as often."""
     holds: bool
@@ -51,12 +51,11 @@ class Comparison(NamedTuple):
 
 
 def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> list[Comparison]:
-    """A claim in each reading, on each data set and in each company in which it can be checked.
+    """A claim in each recipe, on each data set and in each company in which it can be checked.
 
     Methods are compared on the same data, seed and split only. As long as a run is missing or has failed, the
-    question is open. No rival is a method that does not have the quantity at all, or of which fewer splits
-    are run. In the method's first reading ever larger groups are the company, in the others the methods of
-    the paper in the same reading.
+    question is open. Methods without this metric, or with fewer splits, are left out. Under the default
+    recipe the group grows from the paper's methods to all; under the others it is the paper's methods.
 
     Parameters
     ----------
@@ -73,16 +72,16 @@ def comparisons(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> lis
         if method is not own and not method.added and not method.reference
     ]
     asked = [
-        (reading, data_set.name, company, rivals)
-        for reading in own.readings
+        (recipe, data_set.name, company, rivals)
+        for recipe in own.recipes
         for data_set in spec.data_sets
-        for company, rivals in _companies(spec, own, reading)
+        for company, rivals in _companies(spec, own, recipe)
     ]
     found = []
-    for reading, data_set, company, rivals in asked:
+    for recipe, data_set, company, rivals in asked:
         of_data = rows[rows["data_set"] == data_set]
         expected = [run for run in runs if run.data_set == data_set]
-        comparison = _compare(claim, reading, data_set, company, rivals, papers, of_data, expected)
+        comparison = _compare(claim, recipe, data_set, company, rivals, papers, of_data, expected)
         if comparison is not None:
             found.append(comparison)
     return found
@@ -98,10 +97,10 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
         return f"**{claim.text}** Not measured yet."
     measure = MEASURES[claim.metric]
     title = f"{measure.title}: {claim.method}"
-    head = ["reading", "data", "among", "holds", "runs", title, "best other", "difference per run"]
+    head = ["recipe", "data", "among", "holds", "runs", title, "best other", "difference per run"]
     lines = [
         [
-            *(comparison.reading, comparison.data_set, _among(comparison), comparison.answer),
+            *(comparison.recipe, comparison.data_set, _among(comparison), comparison.answer),
             f"{len(comparison.ours)} of {comparison.n_expected}",
             number(comparison.ours.mean(), digits=measure.digits),
             f"{number(comparison.theirs.mean(), digits=measure.digits)} ({_label(comparison.rival)})",
@@ -115,24 +114,24 @@ def verdict(spec: Spec, scale: str, claim: Claim, rows: pd.DataFrame) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _companies(spec: Spec, own: Method, reading: str) -> Iterator[tuple[str, list[Rival]]]:
-    """Ever larger groups of others: of the paper's table, of the same reading, all; none twice."""
+def _companies(spec: Spec, own: Method, recipe: str) -> Iterator[tuple[str, list[Rival]]]:
+    """Ever larger groups of others: of the paper's table, of the same recipe, all; none twice."""
 
-    def rivals(readings: Sequence[str], methods: Sequence[Method]) -> list[Rival]:
+    def rivals(recipes: Sequence[str], methods: Sequence[Method]) -> list[Rival]:
         return [
             (method.name, other)
             for method in methods
             if method is not own and not method.reference
-            for other in method.readings
-            if other in readings and (other not in method.splits or reading in own.splits)
-            if spec.world(other) == spec.world(reading)
+            for other in method.recipes
+            if other in recipes and (other not in method.splits or recipe in own.splits)
+            if spec.world(other) == spec.world(recipe)
         ]
 
-    alike = (reading, ANY)
+    alike = (recipe, ANY)
     groups = {PAPER: rivals(alike, [method for method in spec.methods if not method.added])}
-    if reading == own.readings[0]:
+    if recipe == own.recipes[0]:
         groups[SIMPLE] = rivals(alike, spec.methods)
-        groups[EVERYONE] = rivals([*READINGS, ANY], spec.methods)
+        groups[EVERYONE] = rivals([*RECIPES, ANY], spec.methods)
     before: list[Rival] = []
     for name, group in groups.items():
         if group != before:
@@ -142,7 +141,7 @@ def _companies(spec: Spec, own: Method, reading: str) -> Iterator[tuple[str, lis
 
 def _compare(
     claim: Claim,
-    reading: str,
+    recipe: str,
     data_set: str,
     company: str,
     rivals: Sequence[Rival],
@@ -151,7 +150,7 @@ def _compare(
     expected: Sequence[Run],
 ) -> Comparison | None:
     """The rival that comes closest, or is furthest ahead; None without runs that two methods have."""
-    own, complete = _values(rows, claim.metric, (claim.method, reading), expected)
+    own, complete = _values(rows, claim.metric, (claim.method, recipe), expected)
     sign = 1.0 if MEASURES[claim.metric].better == "lower" else -1.0  # a positive gap: the other is better
     closest: tuple[float, Rival, pd.Series, pd.Series] | None = None
     present = set()
@@ -170,14 +169,14 @@ def _compare(
         return None
     gap, rival, ours, theirs = closest
     return Comparison(
-        reading=reading,
+        recipe=recipe,
         data_set=data_set,
         company=company,
         absent=tuple(name for name in papers if name not in present),
         holds=gap < 0,
         clearly=_is_clear(ours - theirs),
         complete=complete,
-        n_expected=sum((run.method, run.reading) == (claim.method, reading) for run in expected),
+        n_expected=sum((run.method, run.recipe) == (claim.method, recipe) for run in expected),
         ours=ours,
         theirs=theirs,
         rival=rival,
@@ -194,15 +193,15 @@ def _is_clear(differences: pd.Series) -> bool:
 
 def _values(rows: pd.DataFrame, metric: str, which: Rival, expected: Sequence[Run]) -> tuple[pd.Series, bool]:
     """Numbers of a method by seed and split, and whether there is one for each run, or rightly for none."""
-    own = rows[(rows["method"] == which[0]) & (rows["reading"] == which[1])]
+    own = rows[(rows["method"] == which[0]) & (rows["recipe"] == which[1])]
     measured = own[own["metric"] == metric].set_index(["seed", "split"])["value"]
-    n_expected = sum((run.method, run.reading) == which for run in expected)
+    n_expected = sum((run.method, run.recipe) == which for run in expected)
     numbers = measured.dropna().astype(float)
     return numbers, len(measured) == n_expected and len(numbers) in (0, n_expected)
 
 
 def _says(comparison: Comparison) -> tuple[str, str, Rival, str]:
-    return comparison.reading, comparison.data_set, comparison.rival, comparison.answer
+    return comparison.recipe, comparison.data_set, comparison.rival, comparison.answer
 
 
 def _among(comparison: Comparison) -> str:
@@ -211,5 +210,5 @@ def _among(comparison: Comparison) -> str:
 
 
 def _label(rival: Rival) -> str:
-    method, reading = rival
-    return method if reading == ANY else f"{method}, {reading}"
+    method, recipe = rival
+    return method if recipe == ANY else f"{method}, {recipe}"

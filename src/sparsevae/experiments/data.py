@@ -1,19 +1,18 @@
-"""The data of a run: sources are read once, where the command runs; each run cuts or draws its own from them.
+"""The data of a run: sources are loaded once, where the command runs; each run cuts or draws its own.
 
-A source is small (a sparse table, or topics), so that it can travel to workers that have no files.
+A loaded source is small (a sparse table, or topics), so that it can travel to workers that have no files.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from sparsevae.aliases import Parameters
 from sparsevae.datasets import (
     DataNotFoundError,
     Dataset,
@@ -27,22 +26,26 @@ from sparsevae.datasets import (
     make_sparse_factors,
 )
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.spec import SPLITTINGS, Run
 
-__all__ = ["Source", "load_source", "make_data"]
+if TYPE_CHECKING:
+    from sparsevae.experiments.spec import Run
+
+__all__ = ["SOURCES", "SPLITTINGS", "LoadedSource", "load_source", "make_data"]
+
+SPLITTINGS = ("folds", "stratified", "half", "given", "none")
 
 _RELEASES = ("25m", "20m", "1m", "latest-small")
 
 
-class Source(NamedTuple):
-    """What runs draw their data from; generators need nothing but a seed."""
+class LoadedSource(NamedTuple):
+    """What runs draw their data from; generators need only a seed, so theirs is empty."""
 
     table: Dataset | None = None
     topics: Topics | None = None
     description: str = ""
 
 
-def load_source(name: str, parameters: Mapping[str, Any], directory: Path | None = None) -> Source:
+def load_source(name: str, parameters: Parameters, directory: Path | None = None) -> LoadedSource:
     """Read a source from the data directory.
 
     Parameters
@@ -53,19 +56,18 @@ def load_source(name: str, parameters: Mapping[str, Any], directory: Path | None
     directory : path, optional
         In place of the data directory of `sparsevae.datasets`.
     """
-    if name not in _SOURCES:
-        raise ParameterError(f"Expected a source among {', '.join(_SOURCES)}; got {name!r}.")
-    with _data_directory(directory):
-        return _SOURCES[name](**parameters)
+    if name not in SOURCES:
+        raise ParameterError(f"Expected a source among {', '.join(SOURCES)}; got {name!r}.")
+    return SOURCES[name](directory, **parameters)
 
 
-def make_data(run: Run, source: Source) -> tuple[Dataset, Dataset]:
+def make_data(run: Run, source: LoadedSource) -> tuple[Dataset, Dataset]:
     """Rows to fit and rows to measure on.
 
     Parameters
     ----------
     run : Run
-    source : Source
+    source : LoadedSource
     """
     if run.source == "synthetic":
         data = make_sparse_factors(random_state=run.seed, **run.data_parameters)
@@ -100,35 +102,37 @@ def _split(data: Dataset, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return list(folds)[run.split]
 
 
-def _table(load: Callable[..., Dataset]) -> Callable[..., Source]:
-    def read(n_samples: int | None = None, **parameters: Any) -> Source:
-        data = _some_rows(load(**parameters), n_samples)
-        return Source(table=data, description=data.description)
+def _table(load: Callable[..., Dataset]) -> Callable[..., LoadedSource]:
+    def read(directory: Path | None, n_samples: int | None = None, **parameters: Any) -> LoadedSource:
+        data = _some_rows(load(directory=directory, **parameters), n_samples)
+        return LoadedSource(table=data, description=data.description)
 
     return read
 
 
-def _movielens(n_samples: int | None = 100_000, **parameters: Any) -> Source:
-    folder = data_directory()
+def _movielens(directory: Path | None, n_samples: int | None = 100_000, **parameters: Any) -> LoadedSource:
+    folder = data_directory() if directory is None else directory
     here = [release for release in _RELEASES if _has_release(folder, release)]
     if not here:
         raise DataNotFoundError(
             f"Expected a release of MovieLens in {folder}, as the folder or archive ml-25m, ml-20m, ml-1m or "
             "ml-latest-small; got none. Fetch one: sparsevae data fetch movielens-25m."
         )
-    data = load_movielens(release=here[0], n_samples=n_samples, **parameters)
-    return Source(table=data, description=f"Release {here[0]}. {data.description}")
+    data = load_movielens(directory=folder, release=here[0], n_samples=n_samples, **parameters)
+    return LoadedSource(table=data, description=f"Release {here[0]}. {data.description}")
 
 
 def _has_release(folder: Path, release: str) -> bool:
     return any((folder / f"ml-{release}{ending}").exists() for ending in ("", ".zip"))
 
 
-def _semisynthetic(n_samples: int | None = None, n_factors: int = 20, **parameters: Any) -> Source:
-    data = _some_rows(load_peerread(**parameters), n_samples)
+def _semisynthetic(
+    directory: Path | None, n_samples: int | None = None, n_factors: int = 20, **parameters: Any
+) -> LoadedSource:
+    data = _some_rows(load_peerread(directory=directory, **parameters), n_samples)
     topics = fit_topics(data, n_factors=n_factors, random_state=0)
     description = f"LDA with {n_factors} topics of: {data.description}"
-    return Source(table=data, topics=topics, description=description)
+    return LoadedSource(table=data, topics=topics, description=description)
 
 
 def _some_rows(data: Dataset, n_samples: int | None) -> Dataset:
@@ -138,27 +142,11 @@ def _some_rows(data: Dataset, n_samples: int | None) -> Dataset:
     return data.take(np.sort(rows))
 
 
-_SOURCES: dict[str, Callable[..., Source]] = {
-    "synthetic": Source,
+SOURCES: dict[str, Callable[..., LoadedSource]] = {
+    "synthetic": lambda directory: LoadedSource(),
     "peerread": _table(load_peerread),
     "movielens": _movielens,
     "zeisel": _table(load_zeisel),
     "semisynthetic": _semisynthetic,
 }
-
-
-@contextmanager
-def _data_directory(directory: Path | None) -> Iterator[None]:
-    """Have the loaders search another directory."""
-    if directory is None:
-        yield
-        return
-    before = os.environ.get("SPARSEVAE_DATA")
-    os.environ["SPARSEVAE_DATA"] = str(directory)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SPARSEVAE_DATA"]
-        else:
-            os.environ["SPARSEVAE_DATA"] = before
+"""What a description may name as the source of a data set: from the data directory and parameters."""

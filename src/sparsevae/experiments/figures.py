@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import Parameters
 from sparsevae.datasets import Dataset, make_sparse_factors
+from sparsevae.datasets.curves import Curve
 from sparsevae.experiments.measures import MEASURES
 from sparsevae.experiments.results import run_of
-from sparsevae.experiments.spec import ANY, READINGS, Spec
+from sparsevae.experiments.spec import ANY, RECIPES, Spec
 from sparsevae.experiments.tables import records
 from sparsevae.metrics import match_codes
 from sparsevae.persistence import replacing
@@ -61,29 +63,29 @@ def _blank(figsize: tuple[float, float]) -> Figure:
 
 
 def _curves(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
-    """A panel per metric and reading: mean over runs, and where the middle eight tenths of them lie.
+    """A panel per metric and recipe: mean over runs, and where the middle eight tenths of them lie.
 
     Not standard deviations: one fit that has failed would spread them beyond what the metric can be.
     """
     numbers = rows[rows["metric"].isin(spec.figure_metrics) & rows["value"].notna()]
     numbers = numbers.assign(value=numbers["value"].astype(float), level=numbers["data_set"].astype(float))
     metrics = [metric for metric in spec.figure_metrics if (numbers["metric"] == metric).any()]
-    readings = [reading for reading in READINGS if (numbers["reading"] == reading).any()] or [ANY]
-    figure = _blank(figsize=(3.4 * len(readings) + 1.6, 3.0 * len(metrics) + 0.4))
-    grid = figure.subplots(len(metrics), len(readings), squeeze=False, sharex=True, sharey="row")
+    recipes = [recipe for recipe in RECIPES if (numbers["recipe"] == recipe).any()] or [ANY]
+    figure = _blank(figsize=(3.4 * len(recipes) + 1.6, 3.0 * len(metrics) + 0.4))
+    grid = figure.subplots(len(metrics), len(recipes), squeeze=False, sharex=True, sharey="row")
     colours = {method.name: f"C{number}" for number, method in enumerate(spec.methods)}
     for axes, metric in zip(grid, metrics, strict=True):
-        for axis, reading in zip(axes, readings, strict=True):
-            # A method that is the same in every reading is shown wherever the data are its own.
-            shown = {reading, ANY} if spec.world(reading) == spec.world(ANY) else {reading}
-            of_panel = numbers[(numbers["metric"] == metric) & numbers["reading"].isin(shown)]
+        for axis, recipe in zip(axes, recipes, strict=True):
+            # A method that is the same in every recipe is shown wherever the data are its own.
+            shown = {recipe, ANY} if spec.world(recipe) == spec.world(ANY) else {recipe}
+            of_panel = numbers[(numbers["metric"] == metric) & numbers["recipe"].isin(shown)]
             for name, colour in colours.items():
                 _curve(axis, of_panel[of_panel["method"] == name], name, colour)
             axis.grid(alpha=0.2)
             axis.set_yscale("log" if metric in _LOGARITHMIC else "linear")
         axes[0].set_ylabel(MEASURES[metric].title)
-    for axis, reading in zip(grid[0], readings, strict=True):
-        axis.set_title(f"reading {reading}")
+    for axis, recipe in zip(grid[0], recipes, strict=True):
+        axis.set_title(f"recipe {recipe}")
     for axis in grid[-1]:
         axis.set_xlabel(spec.x_title)
     lines = {line.get_label(): line for axis in grid.flat for line in axis.get_lines()}
@@ -111,7 +113,7 @@ def _curve(axis: Axes, own: pd.DataFrame, label: str, colour: str) -> None:
 
 def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
     """Features against factors, with the true curves; true and estimated mask."""
-    data: dict[tuple[str, ...], Any] = {run.key: run.data_parameters for run in spec.runs(scale)}
+    data: dict[tuple[str, ...], Parameters] = {run.key: run.data_parameters for run in spec.runs(scale)}
     places = {key: place for place, key in enumerate(data)}  # of the result's runs, whichever ended first
     panels = sorted(records(rows[rows["metric"] == "codes"]), key=lambda row: places[run_of(row)])
     figure = _blank(figsize=(14, 2.1 * (len(panels) + 1) + 0.6))
@@ -123,10 +125,10 @@ def _example(spec: Spec, scale: str, rows: pd.DataFrame) -> Figure:
         known = make_sparse_factors(random_state=int(row["seed"]), **parameters)
         axes = [figure.add_subplot(grid[number, j]) for j in range(7)]
         codes = np.array(row["value"])
-        _against_factors(axes, known, codes, f"{row['method']}\n{row['reading']}")
+        _against_factors(axes, known, codes, f"{row['method']}\n{row['recipe']}")
         if masks.get(run_of(row)) is not None:
             mask = _in_order(np.array(masks[run_of(row)]), codes, known)
-            shown.append((f"{row['method']}, {row['reading']}", mask))
+            shown.append((f"{row['method']}, {row['recipe']}", mask))
     for position, (title, mask) in enumerate(shown[:7]):
         axis = figure.add_subplot(grid[len(panels), position])
         # Entries compare within a row only; white is an exact zero.
@@ -155,9 +157,11 @@ def _against_factors(axes: list[Axes], data: Dataset, codes: np.ndarray, label: 
             at = np.zeros((50, estimate.shape[1]))
             at[:, k] = np.linspace(code.min(), code.max(), 50)
             axis.plot(at[:, k], data.curves[j](at), color="C1", linewidth=1.2)
-        (term,) = data.curves[j].terms
-        shape = data.curves[j](estimate) / term.coefficient
-        slope = shape @ data.X[:, j] / max(shape @ shape, 1e-12)
+        curve = data.curves[j]
+        assert isinstance(curve, Curve)
+        (term,) = curve.terms
+        shape = curve(estimate) / term.coefficient
+        slope = shape @ data.X[:, j] / max(float(shape @ shape), 1e-12)
         text = f"{slope:.2f} for {term.coefficient:g}"
         axis.text(0.03, 0.9, text, transform=axis.transAxes, fontsize="x-small")
 

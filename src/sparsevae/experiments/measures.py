@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from scipy import sparse
 from scipy.special import gammaln
 from torch import Tensor
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.datasets import Dataset
-from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.base import FactorEstimator, TableEstimator
 from sparsevae.estimators.evaluating import map_rows
 from sparsevae.estimators.posterior import row_bounds, row_moments
 from sparsevae.metrics import (
@@ -45,12 +46,14 @@ _RELEASED_ROWS = 16  # on which the released code computes its DCI
 _RELEASED_SEED = 42
 _TOP = 10
 
+Value = float | list[list[str]] | list[list[float]] | None
+
 
 @dataclass
 class Fit:
     """A fitted estimator with the data that it was fitted on and the data that it is measured on."""
 
-    estimator: Any
+    estimator: TableEstimator
     train: Dataset
     test: Dataset
     seed: int = 0
@@ -82,7 +85,7 @@ class Fit:
 
         return map_rows(self.estimator.module_, X, draw, self.moments)
 
-    def rebuilt(self, X: Any) -> np.ndarray:
+    def rebuilt(self, X: Matrix) -> np.ndarray:
         """Expected data of each row from the row itself; for counts, up to the row's total."""
         estimator = self.estimator
         if isinstance(estimator, FactorEstimator):
@@ -103,7 +106,7 @@ class Fit:
         return self.test.X.max() == 1
 
     @cached_property
-    def partly_seen(self) -> tuple[Any, Any]:
+    def partly_seen(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Test rows in two parts: what a method may see, and what it has to foretell."""
         X = sparse.csr_array(self.test.X)
         if self.comes_once:
@@ -127,13 +130,13 @@ class Measure(NamedTuple):
     title: str
     better: str
     """ "lower", "higher", or empty where neither is."""
-    compute: Callable[[Fit], Any]
+    compute: Callable[[Fit], Value]
     digits: int = 3
     is_list: bool = False
     """Whether the value is for a figure or a list of topics, and no number."""
 
 
-def reconstruction_nll(estimator: Any, X: Any, codes: np.ndarray | None = None) -> float:
+def reconstruction_nll(estimator: TableEstimator, X: TableLike, codes: np.ndarray | None = None) -> float:
     """Mean of -log p(x | code) per row, without KL and without the multinomial coefficient.
 
     Parameters
@@ -159,7 +162,7 @@ def reconstruction_nll(estimator: Any, X: Any, codes: np.ndarray | None = None) 
     return float((_log_coefficient(estimator, X) - values).mean())
 
 
-def score_of(estimator: Any, X: Any) -> float:
+def score_of(estimator: TableEstimator, X: TableLike) -> float:
     """Mean ELBO per row, or log p(x) where the method knows it; NaN where it has neither."""
     if isinstance(estimator, FactorEstimator):
         return estimator.score(X)
@@ -167,7 +170,7 @@ def score_of(estimator: Any, X: Any) -> float:
     return np.nan if evidence is None else float(evidence.mean())
 
 
-def _log_coefficient(estimator: Any, X: Any) -> np.ndarray:
+def _log_coefficient(estimator: TableEstimator, X: Matrix) -> np.ndarray:
     total = np.zeros(X.shape[0])
     for part, columns in estimator._likelihood().split(X.shape[1]):
         if not part.factorised:
@@ -216,7 +219,7 @@ def _support_f1(fit: Fit) -> float | None:
     return None if mask is None else support_f1(mask, fit.test.mask)
 
 
-def sparsity_of(estimator: Any) -> float | None:
+def sparsity_of(estimator: TableEstimator) -> float | None:
     """Share of exact zeros among the loadings of the factors in use; None without loadings.
 
     Parameters
@@ -248,7 +251,7 @@ def _names(fit: Fit, topics: np.ndarray) -> list[list[str]]:
 
 def _coherence(fit: Fit, topics: np.ndarray) -> float | None:
     try:
-        return npmi_coherence(topics, fit.test.X, n_words=_TOP)
+        return float(npmi_coherence(topics, fit.test.X, n_words=_TOP))
     except ValueError:  # no topic of two words
         return None
 
@@ -263,7 +266,7 @@ def _mask(fit: Fit) -> list[list[float]] | None:
     return None if mask is None else np.round(mask, 5).tolist()
 
 
-def _foretold_ranking(measure: Callable[..., Any], k: int) -> Callable[[Fit], float]:
+def _foretold_ranking(measure: Callable[..., float | np.ndarray], k: int) -> Callable[[Fit], float]:
     def compute(fit: Fit) -> float:
         seen, hidden = fit.partly_seen
         return float(measure(fit.foretold, hidden, k, protocol="fold_in", seen=seen))

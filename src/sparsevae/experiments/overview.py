@@ -1,4 +1,4 @@
-"""All claims on one page: which hold, in which reading and in which company."""
+"""All claims on one page: which hold, under which recipe and against which methods."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from sparsevae.exceptions import DataError
 from sparsevae.experiments.claims import EVERYONE, PAPER, SIMPLE, Comparison, comparisons
 from sparsevae.experiments.markdown import markdown_table
 from sparsevae.experiments.results import Results
-from sparsevae.experiments.spec import ANY, READINGS, load_specs
+from sparsevae.experiments.spec import ANY, RECIPES, load_specs
 from sparsevae.experiments.tables import current_rows
 
 __all__ = ["overview"]
 
 _HEAD = """# The claims at a glance
 
-Results at `{scale}` scale.{caveat} Each claim is checked in every [reading](../fidelity.md) that there is: by
-default first among the methods of the paper's table or figure, then with simple methods beside them (PCA, LDA
-and others), then with the literal readings of all of them where their data are the same; in the literal
-readings among the paper's methods in the same reading. A method that does not have the quantity, or was not
-run as often, is not among them: the page of the result names it. Where a result has several data sets, a cell
-says on how many of them the claim holds, by the mean over the runs that both methods have. Within noise is a
-mean difference per run of less than two standard errors. A claim is open until every run is there. How close
-it was is on the page of each result.
+Results at `{scale}` scale.{caveat} Each claim is checked under every [recipe](../fidelity.md):
+
+- *default*, first against the methods of the paper's table or figure, then against simple methods too (PCA,
+  LDA and others), then against all methods under all recipes, where the data are the same;
+- *paper* and *authors*, each against the paper's methods under the same recipe.
+
+A method without the metric, or with fewer runs, is left out; the page of the result names it. Where a result
+has several data sets, a cell counts those on which the claim holds, by the mean over the runs that both
+methods have. *Within noise*: the mean difference per run is less than two standard errors. A claim is open
+until every run has ended. The pages of the results have the differences.
 
 """
 _CAVEAT = " This scale shows that everything works; its answers mean nothing else."
@@ -32,9 +34,9 @@ _COLUMNS = [
     "claim",
     "by default, among the paper's methods",
     "with simple ones",
-    "all, in all readings",
-    "the paper to the letter",
-    "the released arithmetic",
+    "all, in all recipes",
+    "recipe *paper*",
+    "recipe *authors*",
 ]
 
 
@@ -73,17 +75,15 @@ def overview(out: Path, scale: str) -> str:
 
 
 def _answers(found: Sequence[Comparison], n_data_sets: int) -> list[str]:
-    """Cells of a line: by default in ever larger groups, then the literal readings."""
-    default, *literal = READINGS
+    """Cells of a line: by default in ever larger groups, then the recipes of the paper."""
+    default, *published = RECIPES
     asked = [
         ({default, ANY}, companies) for companies in ([PAPER], [PAPER, SIMPLE], [PAPER, SIMPLE, EVERYONE])
     ]
-    asked += [({reading}, [PAPER]) for reading in literal]
+    asked += [({recipe}, [PAPER]) for recipe in published]
     return [
-        _answer(
-            [comparison for comparison in found if comparison.reading in readings], companies, n_data_sets
-        )
-        for readings, companies in asked
+        _answer([comparison for comparison in found if comparison.recipe in recipes], companies, n_data_sets)
+        for recipes, companies in asked
     ]
 
 

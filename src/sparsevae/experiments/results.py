@@ -16,16 +16,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from sparsevae.exceptions import DataError
+from sparsevae.experiments.measures import Value
 from sparsevae.persistence import replacing
 
 __all__ = ["COLUMNS", "FAILED", "KEY", "Key", "Results", "read_value", "run_of"]
 
-KEY = ("method", "reading", "data_set", "seed", "split")
+KEY = ("method", "recipe", "data_set", "seed", "split")
 COLUMNS = (
     *("result", "scale", *KEY, "metric", "value", "note"),
     *("seconds", "cpu_seconds", "settings", "versions", "commit", "machine"),
@@ -33,7 +33,7 @@ COLUMNS = (
 FAILED = "failed"
 """The metric of the only row of a run that failed; its note has the reason."""
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 Key = tuple[str, ...]
 
 
@@ -65,9 +65,9 @@ class Results:
 
     def _read(self) -> list[dict[str, str]]:
         with self.path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-        header = tuple(reader.fieldnames or ())
+            # Version 0.1 called the recipe a reading.
+            header = tuple("recipe" if name == "reading" else name for name in next(csv.reader(file), ()))
+            rows = list(csv.DictReader(file, header))
         damaged = [row for row in rows if None in row or None in row.values()]
         if header != COLUMNS or damaged:
             raise DataError(
@@ -124,33 +124,32 @@ class Results:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def describe(
-        self, sources: Mapping[str, str], *, making_way: Mapping[str, Collection[Key]] | None = None
+        self, sources: Mapping[str, str], *, replaced_runs: Mapping[str, Collection[Key]] | None = None
     ) -> None:
-        """Keep descriptions of data, beside those that are there.
+        """Record where the data came from.
 
         Parameters
         ----------
         sources : dict
             From source to description.
-        making_way : dict, optional
-            From source to its runs, where other data than those behind the rows may take their place: the
-            rows of these runs go then.
+        replaced_runs : dict, optional
+            From source to the runs whose rows are discarded if its data have changed.
 
         Raises
         ------
         DataError
-            If rows of other data are there: their means would be of two things.
+            If there are rows of other data, which no run replaces: a mean would mix both.
         """
-        making_way = making_way or {}
+        replaced_runs = replaced_runs or {}
         with self._locked():
             before = self.about()
             others = [name for name, text in sources.items() if before.get(name, text) != text]
-            if not making_way.keys() >= set(others) and self.path.exists():
+            if not replaced_runs.keys() >= set(others) and self.path.exists():
                 raise DataError(
                     f"Expected {', '.join(others)} as described in {self.folder / 'about.json'}, which the "
                     "rows beside it are of; got other data. Choose another folder, or do all runs again."
                 )
-            gone = {key for name in others for key in making_way.get(name, ())}
+            gone = {key for name in others for key in replaced_runs.get(name, ())}
             if gone:
                 self._write([row for row in self.rows() if run_of(row) not in gone])
             if (known := {**before, **sources}) != before:
@@ -206,7 +205,7 @@ def _version(path: Path) -> tuple[int, ...] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def read_value(text: str) -> Any:
+def read_value(text: str) -> Value:
     """A value as `Results.add` was given it: a number, a list, or None.
 
     Parameters
@@ -216,12 +215,12 @@ def read_value(text: str) -> Any:
     return json.loads(text) if text else None
 
 
-def run_of(row: Mapping[str, Any]) -> Key:
-    """The run that a row is of: its method, reading, data set, seed and split."""
+def run_of(row: Mapping[str, str]) -> Key:
+    """The run that a row is of: its method, recipe, data set, seed and split."""
     return tuple(row[name] for name in KEY)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):

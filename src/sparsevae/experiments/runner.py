@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
+from sparsevae.aliases import JSON
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
-from sparsevae.experiments.compare import METHODS
-from sparsevae.experiments.data import Source, load_source, make_data
-from sparsevae.experiments.measures import MEASURES, Fit
+from sparsevae.experiments.comparison import METHODS
+from sparsevae.experiments.data import LoadedSource, load_source, make_data
+from sparsevae.experiments.measures import MEASURES, Fit, Value
 from sparsevae.experiments.provenance import provenance
 from sparsevae.experiments.results import FAILED, KEY, Key, Results, run_of
 from sparsevae.experiments.spec import Run, Spec
@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 
 _ANY_PORT = {"dashboard_address": ":0"}  # the usual one may be taken by another cluster
 
-Rows = list[dict[str, Any]]
+Rows = list[JSON]
 Progress = Callable[[str], None]
+_Task = tuple[Callable[..., tuple[Run, Rows]], tuple[object, ...], dict[str, object]]  # of joblib's delayed
 
 
 @dataclass
@@ -73,7 +74,7 @@ def run_spec(
     data : path, optional
         Directory of the data sets.
     only : dict, optional
-        From field (method, reading, data_set, seed, split) to the values wanted.
+        From field (method, recipe, data_set, seed, split) to the values wanted.
     redo : bool
         Whether to do the chosen runs again; their rows stay until the new ones are there.
     jobs : int, optional
@@ -101,16 +102,16 @@ def run_spec(
     described = {
         name: source.description
         for (name, _), source in sources.items()
-        if isinstance(source, Source) and source.description
+        if isinstance(source, LoadedSource) and source.description
     }
     results.describe(
         described,
-        making_way=_making_way(runs, spec.runs(scale), results.finished(), described) if redo else None,
+        replaced_runs=_replaced_runs(runs, spec.runs(scale), results.finished(), described) if redo else None,
     )
     clock = _Clock(waiting)
     under_way: dict[tuple[str, ...], Run] = {}
 
-    def tasks() -> Iterator[Any]:
+    def tasks() -> Iterator[_Task]:
         while waiting:
             run = waiting.popleft()
             # Asked again at the last moment: another process may have done it since.
@@ -171,7 +172,7 @@ def choose_runs(runs: Sequence[Run], only: Mapping[str, Sequence[str]]) -> list[
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in only.items())]
 
 
-def _making_way(
+def _replaced_runs(
     runs: Sequence[Run], every: Sequence[Run], there: Collection[Key], sources: Iterable[str]
 ) -> dict[str, set[Key]]:
     """The runs of each source whose rows were all chosen: none of other data would be left."""
@@ -188,7 +189,7 @@ def _is_done(run: Run, finished: Mapping[tuple[str, ...], tuple[str, set[str]]])
     return settings == run.settings and metrics.issuperset(run.metrics)
 
 
-def _as_they_end(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[tuple[Run, Rows]]:
+def _as_they_end(tasks: Iterator[_Task], n_jobs: int | None) -> Iterator[tuple[Run, Rows]]:
     """Results of tasks in the order in which they end."""
     backend, _ = get_active_backend()
     if backend.supports_return_generator:
@@ -223,13 +224,13 @@ def _by_run(results: Results) -> dict[tuple[str, ...], list[dict[str, str]]]:
     return rows
 
 
-def execute(run: Run, source: Source | str) -> tuple[Run, Rows]:
+def execute(run: Run, source: LoadedSource | str) -> tuple[Run, Rows]:
     """Fit and measure; what goes wrong becomes a row with the reason.
 
     Parameters
     ----------
     run : Run
-    source : Source or str
+    source : LoadedSource or str
         The data, or why they could not be had.
 
     Returns
@@ -253,7 +254,7 @@ def _failure(run: Run, reason: str, seconds: float = 0.0) -> Rows:
     return [{**_common(run), "metric": FAILED, "value": None, "note": reason, "seconds": seconds}]
 
 
-def _common(run: Run) -> dict[str, Any]:
+def _common(run: Run) -> JSON:
     """What all rows of a run have."""
     return {
         "result": run.result,
@@ -264,7 +265,7 @@ def _common(run: Run) -> dict[str, Any]:
     }
 
 
-def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+def _fit_and_measure(run: Run, source: LoadedSource) -> tuple[dict[str, Value], JSON]:
     """Values by metric; and of the fit, its time and what it warned of."""
     train, test = make_data(run, source)
     parameters = {
@@ -280,16 +281,12 @@ def _fit_and_measure(run: Run, source: Source) -> tuple[dict[str, Any], dict[str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = Fit(estimator, train, test, run.seed)
-        values = {metric: _plain(MEASURES[metric].compute(fit)) for metric in run.metrics}
+        values = {metric: MEASURES[metric].compute(fit) for metric in run.metrics}
     return values, {
         "note": "; ".join(dict.fromkeys(notes)),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds, 3),
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _source_key(run: Run) -> tuple[str, str]:
@@ -298,9 +295,9 @@ def _source_key(run: Run) -> tuple[str, str]:
 
 def _load_sources(
     runs: Iterable[Run], data: Path | None, progress: Progress
-) -> dict[tuple[str, str], Source | str]:
+) -> dict[tuple[str, str], LoadedSource | str]:
     """Each source once; the reason in its place where it cannot be had."""
-    sources: dict[tuple[str, str], Source | str] = {}
+    sources: dict[tuple[str, str], LoadedSource | str] = {}
     for run in runs:
         key = _source_key(run)
         if key in sources:
@@ -339,7 +336,7 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
 
 
 class _Clock:
-    """Counts runs and estimates the time left from those of the same method, reading and data set."""
+    """Counts runs and estimates the time left from those of the same method, recipe and data set."""
 
     def __init__(self, waiting: Iterable[Run]) -> None:
         self.left = list(waiting)
@@ -379,4 +376,4 @@ class _Clock:
 
 def _kind(run: Run) -> tuple[str, str, str]:
     """What runs of about the same length have in common."""
-    return run.method, run.reading, run.data_set
+    return run.method, run.recipe, run.data_set

@@ -1,7 +1,7 @@
 """What a result of the paper is made of, read from a TOML file: data, methods, settings, published numbers.
 
-A *reading* is a way to take the paper: the package's default, the paper to the letter, the arithmetic of the
-released code. A method that is the same in every reading has the reading ``"any"``.
+A *recipe* is how a method is fitted: with the package's defaults ("default"), as the paper says ("paper"), or
+with the arithmetic of the released code ("authors"). A method without recipes has the recipe ``"any"``.
 """
 
 from __future__ import annotations
@@ -13,22 +13,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TypedDict
 
+from sparsevae.aliases import JSON, Parameters
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.compare import METHODS
+from sparsevae.experiments.comparison import METHODS
+from sparsevae.experiments.data import SOURCES, SPLITTINGS
 from sparsevae.experiments.measures import MEASURES
 
-__all__ = ["READINGS", "SCALES", "Claim", "DataSet", "Method", "Run", "Spec", "load_spec", "load_specs"]
+__all__ = ["RECIPES", "SCALES", "Claim", "DataSet", "Method", "Run", "Spec", "load_spec", "load_specs"]
 
-READINGS = ("default", "paper", "authors")
-LITERAL = READINGS[1:]
+RECIPES = ("default", "paper", "authors")
+PUBLISHED = RECIPES[1:]
+"""Recipes with the settings that the paper states."""
 SCALES = ("smoke", "quick", "paper")
-SOURCES = ("synthetic", "peerread", "movielens", "zeisel", "semisynthetic")
-SPLITTINGS = ("folds", "stratified", "half", "given", "none")
 ANY = "any"
 
-_OF_A_SCALE = {"data_sets", "n_seeds", "splits", "sources", "data", "settings"}
+
+class Scale(TypedDict, total=False):
+    """What is smaller than in the paper."""
+
+    data_sets: list[str]
+    n_seeds: int
+    splits: int
+    sources: dict[str, Parameters]
+    data: Parameters
+    settings: Parameters
 
 
 @dataclass(frozen=True)
@@ -41,15 +51,15 @@ class Run:
     result: str
     scale: str
     method: str
-    reading: str
+    recipe: str
     data_set: str
     seed: int
     split: int
     estimator: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     source: str
-    source_parameters: Mapping[str, Any]
-    data_parameters: Mapping[str, Any]
+    source_parameters: Parameters
+    data_parameters: Parameters
     splitting: str
     n_splits: int
     metrics: tuple[str, ...]
@@ -57,7 +67,7 @@ class Run:
     @property
     def key(self) -> tuple[str, str, str, str, str]:
         """What tells this run from the others of its result and scale, as text."""
-        return (self.method, self.reading, self.data_set, str(self.seed), str(self.split))
+        return (self.method, self.recipe, self.data_set, str(self.seed), str(self.split))
 
     @property
     def settings(self) -> str:
@@ -73,8 +83,8 @@ class Run:
         return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()[:10]
 
     def __str__(self) -> str:
-        reading = "" if self.reading == ANY else f" ({self.reading})"
-        return f"{self.method}{reading}, {self.data_set}, seed {self.seed}, split {self.split}"
+        recipe = "" if self.recipe == ANY else f" ({self.recipe})"
+        return f"{self.method}{recipe}, {self.data_set}, seed {self.seed}, split {self.split}"
 
 
 @dataclass(frozen=True)
@@ -83,12 +93,12 @@ class DataSet:
 
     name: str
     source: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
     """How this one is made from its source."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Parameters = field(default_factory=dict)
     """Parameters of every method on this data set."""
-    published: Mapping[str, Any] = field(default_factory=dict)
-    """From the paper's tables of settings for this data set, in the readings "paper" and "authors"."""
+    published: Parameters = field(default_factory=dict)
+    """From the paper's tables of settings for this data set, in the recipes "paper" and "authors"."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +107,11 @@ class Method:
 
     name: str
     estimator: str
-    readings: tuple[str, ...]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    """In every reading."""
-    published: Mapping[str, Any] = field(default_factory=dict)
-    """From the paper's tables of settings, in the readings "paper" and "authors"."""
+    recipes: tuple[str, ...]
+    parameters: Parameters = field(default_factory=dict)
+    """In every recipe."""
+    published: Parameters = field(default_factory=dict)
+    """From the paper's tables of settings, in the recipes "paper" and "authors"."""
     in_paper: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By metric and data set, mean and standard deviation as they are printed: "254.5 (3.0)"."""
     added: bool = False
@@ -109,12 +119,12 @@ class Method:
     reference: bool = False
     """Whether it is there to compare with, and no rival: claims are not checked against it."""
     splits: Mapping[str, int] = field(default_factory=dict)
-    """By reading, how many of the splits are run where one run says enough for its cost."""
+    """By recipe, how many of the splits are run where one run says enough for its cost."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """That a method is the best by a metric, on every data set; checked in every reading that it has."""
+    """That a method is the best by a metric, on every data set; checked in every recipe that it has."""
 
     text: str
     metric: str
@@ -135,24 +145,24 @@ class Spec:
     metrics: tuple[str, ...]
     data_sets: tuple[DataSet, ...]
     methods: tuple[Method, ...]
-    settings: Mapping[str, Any]
+    settings: Parameters
     """Parameters of every method."""
-    published: Mapping[str, Any]
-    """Of every method, from the paper's tables of settings, in the readings "paper" and "authors".
+    published: Parameters
+    """Of every method, from the paper's tables of settings, in the recipes "paper" and "authors".
 
     Their "3 hidden layers" are two and an output (docs/fidelity.md, number 17); what they do not have, such
     as the number of VSC's pseudo-inputs, is as in the released code.
     """
-    readings: Mapping[str, Mapping[str, Any]]
-    """Parameters by reading; under "data", what the reading changes about the data."""
-    sources: Mapping[str, Mapping[str, Any]]
+    recipes: Mapping[str, Parameters]
+    """Parameters by recipe; under "data", what the recipe changes about the data."""
+    sources: Mapping[str, Parameters]
     """Parameters of the loaders."""
-    scales: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, Scale]
     splitting: str = "folds"
     n_splits: int = 1
     n_seeds: int = 1
-    comparable: tuple[str, ...] = (*READINGS, ANY)
-    """Readings whose data are those of the published numbers."""
+    comparable: tuple[str, ...] = (*RECIPES, ANY)
+    """Recipes whose data are those of the published numbers."""
     shares_with: str = ""
     """Another result that has some of the same runs: what was done there is not done again."""
     figure: str = ""
@@ -175,44 +185,44 @@ class Spec:
         size = self.scales.get(scale, {})
         wanted = size.get("data_sets", [data_set.name for data_set in self.data_sets])
         return [
-            self._run(scale, method, reading, data_set, seed, split)
+            self._run(scale, method, recipe, data_set, seed, split)
             for seed in range(size.get("n_seeds", self.n_seeds))
             for split in range(size.get("splits", self.n_splits))
             for data_set in self.data_sets
             if data_set.name in wanted
             for method in self.methods
-            for reading in method.readings
-            if split < method.splits.get(reading, self.n_splits)
+            for recipe in method.recipes
+            if split < method.splits.get(recipe, self.n_splits)
         ]
 
-    def world(self, reading: str) -> str:
-        """What a reading changes about the data, as text: methods compare where this is equal."""
-        return json.dumps(self.readings.get(reading, {}).get("data", {}), sort_keys=True)
+    def world(self, recipe: str) -> str:
+        """What a recipe changes about the data, as text: methods compare where this is equal."""
+        return json.dumps(self.recipes.get(recipe, {}).get("data", {}), sort_keys=True)
 
-    def _run(self, scale: str, method: Method, reading: str, data_set: DataSet, seed: int, split: int) -> Run:
+    def _run(self, scale: str, method: Method, recipe: str, data_set: DataSet, seed: int, split: int) -> Run:
         size = self.scales.get(scale, {})
-        of_reading = dict(self.readings.get(reading, {}))
-        changed = of_reading.pop("data", {})
+        of_recipe = dict(self.recipes.get(recipe, {}))
+        changed = of_recipe.pop("data", {})
         known = _parameters(method.estimator)
-        literal = reading in LITERAL
+        as_published = recipe in PUBLISHED
         layers = [
             self.settings,
             data_set.settings,
-            self.published if literal else {},
-            of_reading,
-            data_set.published if literal else {},
+            self.published if as_published else {},
+            of_recipe,
+            data_set.published if as_published else {},
             method.parameters,
-            method.published if literal else {},
+            method.published if as_published else {},
             size.get("settings", {}),
         ]
         parameters = {name: value for layer in layers for name, value in layer.items() if name in known}
         if "recipe" in known:
-            parameters["recipe"] = reading
+            parameters["recipe"] = recipe
         return Run(
             result=self.name,
             scale=scale,
             method=method.name,
-            reading=reading,
+            recipe=recipe,
             data_set=data_set.name,
             seed=seed,
             split=split,
@@ -261,7 +271,7 @@ def load_spec(name: str) -> Spec:
     raise ParameterError(f"Expected the name of a result, one of {', '.join(specs)}; got {name!r}.")
 
 
-def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
+def parse_spec(name: str, content: JSON) -> Spec:
     """Build a result from the content of its TOML file, and check that all it names exists.
 
     Parameters
@@ -276,23 +286,23 @@ def parse_spec(name: str, content: Mapping[str, Any]) -> Spec:
     for listed in ("metrics", "comparable", "figure_metrics", "notes"):
         if listed in content:
             content[listed] = tuple(content[listed])
-    tables = ("settings", "published", "readings", "sources", "scales")
-    defaults: dict[str, Any] = {table: {} for table in tables}
+    tables = ("settings", "published", "recipes", "sources", "scales")
+    defaults: JSON = {table: {} for table in tables}
     spec = Spec(name=name, methods=methods, data_sets=data_sets, claims=claims, **{**defaults, **content})
     for problem in _problems(spec):
         raise ParameterError(f"Expected a sound description of {name!r}; got {problem}.")
     return spec
 
 
-def _method(entry: Mapping[str, Any], name: str) -> Method:
+def _method(entry: JSON, name: str) -> Method:
     if entry["estimator"] not in METHODS:
         raise ParameterError(
             f"Expected estimators among {', '.join(METHODS)} in the description of {name!r}; got "
             f"{entry['estimator']!r}."
         )
     has_recipe = "recipe" in _parameters(entry["estimator"])
-    readings = tuple(entry.get("readings", READINGS if has_recipe else (ANY,)))
-    return Method(**{**entry, "readings": readings})
+    recipes = tuple(entry.get("recipes", RECIPES if has_recipe else (ANY,)))
+    return Method(**{**entry, "recipes": recipes})
 
 
 @cache
@@ -308,7 +318,7 @@ def _problems(spec: Spec) -> Iterator[str]:
     for what, given, known in (
         ("source", {*spec.sources, *(data_set.source for data_set in spec.data_sets)}, SOURCES),
         ("splitting", {spec.splitting}, SPLITTINGS),
-        ("reading", {*spec.readings, *spec.comparable}, (*READINGS, ANY)),
+        ("recipe", {*spec.recipes, *spec.comparable}, (*RECIPES, ANY)),
         (
             "method of a claim",
             {claim.method for claim in spec.claims},
@@ -327,16 +337,15 @@ def _problems(spec: Spec) -> Iterator[str]:
         for metric, numbers in method.in_paper.items():
             if metric not in spec.metrics or set(numbers) - names:
                 yield f"numbers for {metric!r} of {method.name!r} on {', '.join(numbers)}"
-        for reading in set(method.readings) - {*READINGS, ANY}:
-            yield f"the reading {reading!r} of {method.name!r}"
-        for reading in set(method.splits) - set(method.readings):
-            yield f"splits of the reading {reading!r} of {method.name!r}, which it does not have"
+        for recipe in set(method.recipes) - {*RECIPES, ANY}:
+            yield f"the recipe {recipe!r} of {method.name!r}"
+        for recipe in set(method.splits) - set(method.recipes):
+            yield f"splits of the recipe {recipe!r} of {method.name!r}, which it does not have"
     for scale, size in spec.scales.items():
         if scale not in SCALES or set(size.get("data_sets", ())) - names:
             yield f"the scale {scale!r} with data sets {size.get('data_sets')}"
-        for name in sorted(
-            {*size.keys() - _OF_A_SCALE, *size.get("sources", {}).keys() - spec.sources.keys()}
-        ):
+        unknown = size.keys() - Scale.__annotations__.keys()
+        for name in sorted(unknown | (size.get("sources", {}).keys() - spec.sources.keys())):
             yield f"{name!r} of the scale {scale!r}"
 
 
@@ -346,7 +355,7 @@ def _unknown_parameters(spec: Spec) -> Iterator[str]:
     layers = {
         "settings": spec.settings,
         "published": spec.published,
-        **{f"readings.{name}": layer.keys() - {"data"} for name, layer in spec.readings.items()},
+        **{f"recipes.{name}": layer.keys() - {"data"} for name, layer in spec.recipes.items()},
         **{f"settings of {data_set.name}": data_set.settings for data_set in spec.data_sets},
         **{f"published of {data_set.name}": data_set.published for data_set in spec.data_sets},
         **{f"settings of {scale}": size.get("settings", {}) for scale, size in spec.scales.items()},

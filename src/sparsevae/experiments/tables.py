@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import JSON
 from sparsevae.experiments.claims import verdict
 from sparsevae.experiments.markdown import deviation, markdown_table, number
 from sparsevae.experiments.measures import MEASURES
@@ -41,7 +41,7 @@ def current_rows(spec: Spec, scale: str, results: Results) -> pd.DataFrame:
     keys = frame[list(KEY)].itertuples(index=False, name=None)
     current = [settings.get(key) == own for key, own in zip(keys, frame["settings"], strict=True)]
     frame = frame[np.array(current, dtype=bool)].copy()
-    frame["value"] = [read_value(text) for text in frame["value"]]
+    frame["value"] = pd.Series([read_value(text) for text in frame["value"]], index=frame.index)
     frame["seconds"] = frame["seconds"].astype(float)
     return frame
 
@@ -57,19 +57,19 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns method, reading, data_set, metric, mean, sd, n_runs. The standard deviation divides by the
+        Columns method, recipe, data_set, metric, mean, sd, n_runs. The standard deviation divides by the
         number of runs, as the paper's does; it is NaN for a single run.
     """
     numeric = [name for name, measure in MEASURES.items() if not measure.is_list]
     numbers = rows[rows["metric"].isin(numeric) & rows["value"].notna()]
     groups = numbers.assign(value=numbers["value"].astype(float)).groupby(
-        ["method", "reading", "data_set", "metric"], sort=False
+        ["method", "recipe", "data_set", "metric"], sort=False
     )["value"]
     table = pd.DataFrame({"mean": groups.mean(), "sd": groups.apply(deviation), "n_runs": groups.size()})
     return table.reset_index()
 
 
-def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+def records(rows: pd.DataFrame) -> list[JSON]:
     """Rows as dicts."""
     return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 
@@ -134,7 +134,7 @@ def _tables(spec: Spec, summary: pd.DataFrame) -> Iterator[str]:
 
 
 def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, str]]) -> str:
-    head = ["method", "reading", "runs"]
+    head = ["method", "recipe", "runs"]
     published = [
         any(data_set in method.in_paper.get(metric, {}) for method in spec.methods)
         for metric, data_set, _ in columns
@@ -143,19 +143,19 @@ def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, 
         head += [title, f"{title}, paper"] if has else [title]
     lines = []
     for method in spec.methods:
-        for reading in method.readings:
-            own = summary[(summary["method"] == method.name) & (summary["reading"] == reading)]
+        for recipe in method.recipes:
+            own = summary[(summary["method"] == method.name) & (summary["recipe"] == recipe)]
             if own.empty:
                 continue
             shown = own[
                 own[["metric", "data_set"]].apply(tuple, axis=1).isin([column[:2] for column in columns])
             ]
             n_runs = shown["n_runs"] if len(shown) else own["n_runs"]
-            cells = [method.name, reading, "–".join(str(n) for n in sorted({n_runs.min(), n_runs.max()}))]
+            cells = [method.name, recipe, "–".join(str(n) for n in sorted({n_runs.min(), n_runs.max()}))]
             for (metric, data_set, _), has in zip(columns, published, strict=True):
                 cells.append(_cell(spec, summary, own, metric, data_set))
                 if has:
-                    cells.append(_in_paper(spec, method, reading, metric, data_set))
+                    cells.append(_in_paper(spec, method, recipe, metric, data_set))
             lines.append(cells)
     if not lines:
         return ""
@@ -165,12 +165,12 @@ def _table(spec: Spec, summary: pd.DataFrame, columns: Sequence[tuple[str, str, 
     )
 
 
-def _in_paper(spec: Spec, method: Method, reading: str, metric: str, data_set: str) -> str:
-    """The published number, beside a reading on the same data; marked where the method has none."""
+def _in_paper(spec: Spec, method: Method, recipe: str, metric: str, data_set: str) -> str:
+    """The published number, beside a recipe on the same data; marked where the method has none."""
     printed = method.in_paper.get(metric, {}).get(data_set, "")
-    if not printed or reading in spec.comparable:
+    if not printed or recipe in spec.comparable:
         return printed
-    is_homeless = not set(method.readings) & set(spec.comparable) and reading == method.readings[0]
+    is_homeless = not set(method.recipes) & set(spec.comparable) and recipe == method.recipes[0]
     return f"{printed} {_MARK}" if is_homeless else ""
 
 
@@ -180,17 +180,17 @@ def _cell(spec: Spec, summary: pd.DataFrame, own: pd.DataFrame, metric: str, dat
         return "–"
     row = found.iloc[0]
     text = number(row["mean"], row["sd"], digits=MEASURES[metric].digits)
-    rivals = _rivals(spec, summary, row["reading"], metric, data_set)
+    rivals = _rivals(spec, summary, row["recipe"], metric, data_set)
     fair = rivals[rivals["n_runs"] == rivals["n_runs"].max()]  # the others may have had the easier runs
     best = {"lower": fair["mean"].min(), "higher": fair["mean"].max()}.get(MEASURES[metric].better)
     wins = len(fair) > 1 and row.name in fair.index and row["mean"] == best
     return f"**{text}**" if wins else text
 
 
-def _rivals(spec: Spec, summary: pd.DataFrame, reading: str, metric: str, data_set: str) -> pd.DataFrame:
+def _rivals(spec: Spec, summary: pd.DataFrame, recipe: str, metric: str, data_set: str) -> pd.DataFrame:
     """All that was measured on the same data, references apart."""
     references = [method.name for method in spec.methods if method.reference]
-    same = np.array([spec.world(other) == spec.world(reading) for other in summary["reading"]], dtype=bool)
+    same = np.array([spec.world(other) == spec.world(recipe) for other in summary["recipe"]], dtype=bool)
     same &= ~summary["method"].isin(references).to_numpy()
     return summary[same & (summary["metric"] == metric) & (summary["data_set"] == data_set)]
 
@@ -202,8 +202,8 @@ def _topics(spec: Spec, rows: pd.DataFrame) -> Iterator[str]:
             listed = "\n".join(f"- {topic}" for topic in spec.examples[data_set.name])
             yield f"## {data_set.name}\n\nThe topics that the paper shows:\n\n{listed}"
         of_data = shown[shown["data_set"] == data_set.name]
-        for (method, reading), found in of_data.groupby(["method", "reading"], sort=False):
-            label = f"{method}" + ("" if reading == ANY else f", reading {reading}")
+        for (method, recipe), found in of_data.groupby(["method", "recipe"], sort=False):
+            label = f"{method}" + ("" if recipe == ANY else f", recipe {recipe}")
             lists = dict(zip(found["metric"], found["value"], strict=True))
             yield f"### {data_set.name}: {label}\n\n{_topic_table(lists['topics'], lists.get('ends'))}"
 
@@ -229,7 +229,7 @@ def _failures(rows: pd.DataFrame) -> list[str]:
         return []
     by_reason: dict[str, list[str]] = {}
     for row in records(failed):
-        which = "{method} ({reading}), {data_set}, seed {seed}, split {split}".format(**row)
+        which = "{method} ({recipe}), {data_set}, seed {seed}, split {split}".format(**row)
         by_reason.setdefault(row["note"], []).append(which)
     lines = [f"- {'; '.join(runs)}: {reason}" for reason, runs in by_reason.items()]
     return ["## Runs that failed", "\n".join(lines)]
@@ -244,7 +244,7 @@ def _provenance(spec: Spec, scale: str, rows: pd.DataFrame, about: Mapping[str, 
         lines += [f"- {title}: {'; '.join(values)}"] if values else []
     notes = rows[(rows["metric"] != FAILED) & (rows["note"] != "")]
     if len(notes):
-        counts = Counter(f"{row['method']} ({row['reading']})" for row in records(_runs(notes)))
+        counts = Counter(f"{row['method']} ({row['recipe']})" for row in records(_runs(notes)))
         told = ", ".join(f"{which} {count}" for which, count in counts.items())
         lines.append(f"- Fits that had not settled when they stopped, in runs: {told}")
     lines.append(

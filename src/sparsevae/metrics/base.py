@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sparsevae.aliases import MatrixLike
 from sparsevae.exceptions import DataError
 
 __all__ = ["as_matrix", "check_same_shape", "paired_matrices"]
 
 
-def as_matrix(name: str, values: Any) -> np.ndarray:
-    """Return a finite float array of two dimensions, or say what is wrong with it by name."""
+def as_matrix(name: str, values: ArrayLike | None) -> np.ndarray:
+    """Return a finite float array of two dimensions, or say what is wrong with it by name.
+
+    None is refused too: a data set may not know its factors or mask.
+    """
+    if values is None:
+        raise DataError(f"Expected {name}; got None, so they are not known. Pass an array.")
     array = np.asarray(values, dtype=float)
     if array.ndim != 2:
         raise DataError(f"Expected {name} with two dimensions; got shape {array.shape}.")
@@ -23,7 +28,9 @@ def as_matrix(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def paired_matrices(first: str, a: Any, second: str, b: Any) -> tuple[np.ndarray, np.ndarray]:
+def paired_matrices(
+    first: str, a: ArrayLike, second: str, b: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return two matrices with the same number of rows."""
     left, right = as_matrix(first, a), as_matrix(second, b)
     if len(left) != len(right):
@@ -33,7 +40,7 @@ def paired_matrices(first: str, a: Any, second: str, b: Any) -> tuple[np.ndarray
     return left, right
 
 
-def check_same_shape(first: str, a: Any, second: str, b: Any) -> None:
+def check_same_shape(first: str, a: MatrixLike, second: str, b: MatrixLike) -> None:
     """Refuse two arrays whose shapes differ."""
     if np.shape(a) != np.shape(b):
         raise DataError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -17,10 +16,10 @@ __all__ = ["factor_accuracy"]
 
 
 def factor_accuracy(
-    codes: Any,
-    target: Any,
+    codes: ArrayLike,
+    target: ArrayLike,
     *,
-    test_rows: Any = None,
+    test_rows: ArrayLike | None = None,
     test_fraction: float = 0.2,
     random_state: int | None = 0,
 ) -> float:

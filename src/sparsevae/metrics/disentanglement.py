@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 from sklearn.ensemble import GradientBoostingRegressor
@@ -23,7 +24,7 @@ class DCI(NamedTuple):
     informativeness: float
 
 
-def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
+def dci(codes: ArrayLike, factors: ArrayLike | None, *, random_state: int | None = 0) -> DCI:
     r"""Disentanglement, completeness and informativeness of codes about factors.
 
     .. math::
@@ -66,7 +67,9 @@ def dci(codes: Any, factors: Any, *, random_state: int | None = 0) -> DCI:
     )
 
 
-def code_importances(codes: Any, factors: Any, *, random_state: int | None = 0) -> np.ndarray:
+def code_importances(
+    codes: ArrayLike, factors: ArrayLike | None, *, random_state: int | None = 0
+) -> np.ndarray:
     """Return the importance of each code for each factor in gradient boosted trees.
 
     Parameters
@@ -89,7 +92,7 @@ def code_importances(codes: Any, factors: Any, *, random_state: int | None = 0) 
     return importances
 
 
-def spearman_matrix(codes: Any, factors: Any) -> np.ndarray:
+def spearman_matrix(codes: ArrayLike, factors: ArrayLike | None) -> np.ndarray:
     """Spearman's rank correlation of every code with every factor; 0 where one of the two is constant.
 
     Parameters
@@ -107,7 +110,7 @@ def spearman_matrix(codes: Any, factors: Any) -> np.ndarray:
     return np.clip(_standardised_ranks(codes).T @ _standardised_ranks(factors), -1.0, 1.0)
 
 
-def match_codes(codes: Any, factors: Any) -> np.ndarray:
+def match_codes(codes: ArrayLike, factors: ArrayLike | None) -> np.ndarray:
     """Pair codes with factors so that the sum of absolute rank correlations is largest.
 
     Parameters
@@ -124,7 +127,7 @@ def match_codes(codes: Any, factors: Any) -> np.ndarray:
     return np.column_stack(linear_sum_assignment(strength, maximize=True))
 
 
-def spearman_mcc(codes: Any, factors: Any) -> float:
+def spearman_mcc(codes: ArrayLike, factors: ArrayLike | None) -> float:
     """Mean absolute rank correlation of each true factor with the code matched to it.
 
     Parameters
@@ -147,7 +150,7 @@ def spearman_mcc(codes: Any, factors: Any) -> float:
     return float(strength[rows, columns].sum() / n_factors) if n_factors else 1.0
 
 
-def _varying(codes: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
+def _varying(codes: ArrayLike, factors: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     codes, factors = paired_matrices("codes", codes, "factors", factors)
     if len(codes) < 4:
         raise DataError(
@@ -171,7 +174,7 @@ def _concentration(importances: np.ndarray) -> np.ndarray:
     return 1 + (shares * logs).sum(axis=1) / np.log(n_columns)
 
 
-def _informativeness(codes: Any, factors: Any, *, random_state: int | None) -> float:
+def _informativeness(codes: ArrayLike, factors: ArrayLike | None, *, random_state: int | None) -> float:
     codes, factors = _varying(codes, factors)
     order = np.random.default_rng(random_state).permutation(len(codes))
     train, test = order[::2], order[1::2]

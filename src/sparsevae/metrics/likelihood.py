@@ -7,12 +7,13 @@ A reconstruction is what a decoder gives: the mean of each entry, or weights of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import gammaln, xlog1py, xlogy
 
+from sparsevae.aliases import Matrix, MatrixLike
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import check_same_shape
 
@@ -23,12 +24,12 @@ _LIKELIHOODS = ("gaussian", "multinomial", "bernoulli", "poisson", "negative_bin
 
 
 def log_likelihood(
-    X: Any,
-    reconstruction: Any,
+    X: MatrixLike,
+    reconstruction: ArrayLike,
     *,
     likelihood: str = "gaussian",
-    noise_variance: Any = None,
-    inverse_dispersion: Any = None,
+    noise_variance: ArrayLike | None = None,
+    inverse_dispersion: ArrayLike | None = None,
     coefficient: bool = True,
     floor: float = 0.0,
 ) -> np.ndarray:
@@ -85,12 +86,12 @@ def log_likelihood(
 
 
 def heldout_nll(
-    X: Any,
-    reconstruction: Any,
+    X: MatrixLike,
+    reconstruction: ArrayLike,
     *,
     likelihood: str = "multinomial",
-    noise_variance: Any = None,
-    inverse_dispersion: Any = None,
+    noise_variance: ArrayLike | None = None,
+    inverse_dispersion: ArrayLike | None = None,
     floor: float = 0.0,
 ) -> float:
     """Return the negative log-likelihood of the reconstruction per sample, as the paper reports it.
@@ -109,8 +110,8 @@ def heldout_nll(
     Notes
     -----
     Only the reconstruction term, from the whole held-out row, without KL and without the multinomial
-    coefficient: no bound on log p(x). The paper takes *one posterior sample* of the factors; see
-    `posterior_nll` for both forms by name, and `elbo` and `importance_weighted_bound` for proper bounds.
+    coefficient: no bound on log p(x), which is `SparseVAE.score`. The paper takes *one posterior sample* of
+    the factors.
     """
     values = log_likelihood(
         X,
@@ -124,7 +125,7 @@ def heldout_nll(
     return float(-values.mean())
 
 
-def heldout_mse(X: Any, reconstruction: Any) -> float:
+def heldout_mse(X: Matrix, reconstruction: ArrayLike) -> float:
     """Return the mean squared error over all entries.
 
     Parameters
@@ -136,7 +137,7 @@ def heldout_mse(X: Any, reconstruction: Any) -> float:
     return total / (X.shape[0] * X.shape[1])
 
 
-def perplexity(X: Any, reconstruction: Any, *, floor: float = 0.0) -> float:
+def perplexity(X: Matrix, reconstruction: ArrayLike, *, floor: float = 0.0) -> float:
     r"""Return the perplexity per token, :math:`\exp(-\sum_{ij} x_{ij} \log p_{ij} / \sum_{ij} x_{ij})`.
 
     Parameters
@@ -160,18 +161,18 @@ def perplexity(X: Any, reconstruction: Any, *, floor: float = 0.0) -> float:
     return float(np.exp(-values.sum() / tokens))
 
 
-def _blocks(X: Any, reconstruction: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _blocks(X: MatrixLike, reconstruction: ArrayLike) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Dense pieces of some rows each, so that a large CSR table is never dense as a whole."""
     reconstruction = np.asarray(reconstruction)
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if X.ndim != 2 or (not X.size and not sparse.issparse(X)):
-        raise DataError(f"Expected X with two dimensions and at least one entry; got shape {X.shape}.")
-    check_same_shape("X", X, "reconstruction", reconstruction)
-    step = max(1, _BLOCK_ENTRIES // X.shape[1])
-    for start in range(0, X.shape[0], step):
-        x = X[start : start + step]
-        x = x.toarray() if sparse.issparse(x) else x
-        yield x.astype(float), reconstruction[start : start + step].astype(float)
+    table: Matrix = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    if table.ndim != 2 or (not table.size and not sparse.issparse(table)):
+        raise DataError(f"Expected X with two dimensions and at least one entry; got shape {table.shape}.")
+    check_same_shape("X", table, "reconstruction", reconstruction)
+    step = max(1, _BLOCK_ENTRIES // table.shape[1])
+    for start in range(0, table.shape[0], step):
+        x = table[start : start + step]
+        dense = x if isinstance(x, np.ndarray) else x.toarray()
+        yield dense.astype(float), reconstruction[start : start + step].astype(float)
 
 
 def _shares(weights: np.ndarray) -> np.ndarray:

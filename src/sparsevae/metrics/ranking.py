@@ -1,4 +1,4 @@
-"""Recall and NDCG of ranked items, and the split of users for strong generalisation.
+"""Recall and NDCG of ranked items, and the split of users' items into seen and hidden ones.
 
 Items with equal scores share their places: a measure is its mean over all orders of tied items, so that a
 model which scores everything alike gets what a random order gets.
@@ -7,41 +7,29 @@ model which scores everything alike gets what a random order gets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sparsevae.aliases import MatrixLike
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import check_same_shape
 
-__all__ = ["UserSplit", "ndcg_at_k", "recall_at_k", "split_items", "strong_generalisation_split"]
-
+__all__ = ["ndcg_at_k", "recall_at_k", "split_items"]
 
 _BLOCK_ENTRIES = 2_000_000
 
 
-class UserSplit(NamedTuple):
-    """Users for training, and held-out users whose items are divided in two."""
-
-    train: sparse.csr_array
-    fold_in: sparse.csr_array
-    """Items of the held-out users that a model may see."""
-    held_out: sparse.csr_array
-    """Items of the held-out users that are to be ranked high."""
-    held_out_users: np.ndarray
-    """Row numbers of the held-out users in the whole table."""
-
-
 def recall_at_k(
-    scores: Any,
-    relevant: Any,
+    scores: ArrayLike,
+    relevant: MatrixLike,
     k: int,
     *,
     protocol: str = "paper",
-    seen: Any = None,
+    seen: MatrixLike | None = None,
     per_user: bool = False,
-) -> Any:
+) -> float | np.ndarray:
     r"""Return the share of a user's relevant items among the k highest scores, at most k of them counted.
 
     .. math:: \text{Recall@}k = \frac{|\text{top}_k \cap \text{relevant}|}{\min(k, |\text{relevant}|)}
@@ -74,14 +62,14 @@ def recall_at_k(
 
 
 def ndcg_at_k(
-    scores: Any,
-    relevant: Any,
+    scores: ArrayLike,
+    relevant: MatrixLike,
     k: int,
     *,
     protocol: str = "paper",
-    seen: Any = None,
+    seen: MatrixLike | None = None,
     per_user: bool = False,
-) -> Any:
+) -> float | np.ndarray:
     r"""Return the normalised discounted cumulative gain of the k highest scores, with gains of 0 or 1.
 
     .. math:: \text{NDCG@}k =
@@ -106,7 +94,7 @@ def ndcg_at_k(
 
 
 def split_items(
-    X: Any, *, fraction: float = 0.8, random_state: int | None = 0
+    X: MatrixLike, *, fraction: float = 0.8, random_state: int | None = 0
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Divide each user's items at random into a part to see and a part to predict.
 
@@ -138,37 +126,8 @@ def split_items(
     return fold_in, held_out
 
 
-def strong_generalisation_split(
-    X: Any, *, n_heldout_users: int, fraction: float = 0.8, random_state: int | None = 0
-) -> UserSplit:
-    """Hold users out, and divide their items: the protocol of Liang et al. (2018).
-
-    Parameters
-    ----------
-    X : array or CSR array of shape (n_users, n_items)
-    n_heldout_users : int
-    fraction : float, default=0.8
-        Share of a held-out user's items that a model may see.
-    random_state : int or None, default=0
-
-    Returns
-    -------
-    UserSplit
-    """
-    X = _csr(X)
-    if not 0 < n_heldout_users < X.shape[0]:
-        raise ParameterError(
-            f"Expected n_heldout_users between 1 and {X.shape[0] - 1}; got {n_heldout_users!r}."
-        )
-    generator = np.random.default_rng(random_state)
-    out = np.sort(generator.choice(X.shape[0], size=n_heldout_users, replace=False))
-    inside = np.setdiff1d(np.arange(X.shape[0]), out)
-    fold_in, held_out = split_items(X[out], fraction=fraction, random_state=int(generator.integers(2**31)))
-    return UserSplit(X[inside], fold_in, held_out, out)
-
-
 def _gains(
-    scores: Any, relevant: Any, k: int, protocol: str, seen: Any
+    scores: ArrayLike, relevant: MatrixLike, k: int, protocol: str, seen: MatrixLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Relevance of the k highest scores of each user, tied ones averaged, in blocks of users."""
     scores = np.asarray(scores)
@@ -183,10 +142,10 @@ def _gains(
             f"Expected seen exactly when protocol is 'fold_in'; got protocol={protocol!r} and "
             f"seen={'given' if seen is not None else None}."
         )
-    if seen is not None:
-        seen = _csr(seen)
-        check_same_shape("scores", scores, "seen", seen)
-        if seen.multiply(relevant).nnz:
+    known = None if seen is None else _csr(seen)
+    if known is not None:
+        check_same_shape("scores", scores, "seen", known)
+        if known.multiply(relevant).nnz:
             raise DataError("Expected relevant items that were not seen; got some in both. Use split_items.")
     step = max(1, _BLOCK_ENTRIES // max(1, scores.shape[1]))
     for start in range(0, len(scores), step):
@@ -195,8 +154,8 @@ def _gains(
         if np.isnan(values).any():
             raise DataError("Expected scores without NaN; got some.")
         is_relevant = relevant[rows].toarray() != 0
-        if seen is not None:
-            values = np.where(seen[rows].toarray() != 0, -np.inf, values)
+        if known is not None:
+            values = np.where(known[rows].toarray() != 0, -np.inf, values)
         yield _top_gains(values, is_relevant, min(k, values.shape[1])), is_relevant.sum(axis=1)
 
 
@@ -218,7 +177,7 @@ def _top_gains(values: np.ndarray, is_relevant: np.ndarray, k: int) -> np.ndarra
     return means[run].reshape(gains.shape)
 
 
-def _csr(X: Any) -> sparse.csr_array:
+def _csr(X: MatrixLike) -> sparse.csr_array:
     X = sparse.csr_array(X)
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -229,7 +188,7 @@ def _nan(like: np.ndarray) -> np.ndarray:
     return np.full(len(like), np.nan)
 
 
-def _mean(values: list[np.ndarray], per_user: bool) -> Any:
+def _mean(values: list[np.ndarray], per_user: bool) -> float | np.ndarray:
     joined = np.concatenate(values)
     if per_user:
         return joined

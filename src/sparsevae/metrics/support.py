@@ -6,22 +6,15 @@ applied.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sparsevae.metrics.base import paired_matrices
 
-__all__ = [
-    "SupportScore",
-    "anchor_f1",
-    "factor_count_error",
-    "match_supports",
-    "support_f1",
-    "support_jaccard",
-    "support_score",
-]
+__all__ = ["SupportScore", "anchor_f1", "match_supports", "support_f1", "support_score"]
 
 
 class SupportScore(NamedTuple):
@@ -34,7 +27,7 @@ class SupportScore(NamedTuple):
     """(n_pairs, 2): column of the estimate, column of the truth."""
 
 
-def match_supports(mask: Any, true_mask: Any) -> np.ndarray:
+def match_supports(mask: ArrayLike, true_mask: ArrayLike | None) -> np.ndarray:
     """Pair the factors of two masks so that as many non-zeros as possible coincide (Hungarian method).
 
     Parameters
@@ -53,7 +46,7 @@ def match_supports(mask: Any, true_mask: Any) -> np.ndarray:
     return pairs[common[pairs[:, 0], pairs[:, 1]] > 0]
 
 
-def support_score(mask: Any, true_mask: Any) -> SupportScore:
+def support_score(mask: ArrayLike, true_mask: ArrayLike | None) -> SupportScore:
     """F1, precision and recall of the support under the best matching of factors.
 
     Parameters
@@ -83,7 +76,7 @@ def support_score(mask: Any, true_mask: Any) -> SupportScore:
     )
 
 
-def support_f1(mask: Any, true_mask: Any) -> float:
+def support_f1(mask: ArrayLike, true_mask: ArrayLike | None) -> float:
     """F1 of the support under the best matching of factors; see `support_score`.
 
     Parameters
@@ -103,7 +96,7 @@ def support_f1(mask: Any, true_mask: Any) -> float:
     return support_score(mask, true_mask).f1
 
 
-def anchor_f1(mask: Any, true_mask: Any) -> float:
+def anchor_f1(mask: ArrayLike, true_mask: ArrayLike | None) -> float:
     """F1 of the support in the rows of the true anchors alone, under the best matching of factors.
 
     Parameters
@@ -121,35 +114,6 @@ def anchor_f1(mask: Any, true_mask: Any) -> float:
     return support_f1(estimate[anchors], truth[anchors])
 
 
-def support_jaccard(mask: Any, other: Any) -> float:
-    """Shared non-zeros over all non-zeros of two supports under the best matching of factors.
-
-    Parameters
-    ----------
-    mask : array of shape (n_features, n_factors)
-    other : array of shape (n_features, n_other_factors)
-
-    Returns
-    -------
-    float in [0, 1]
-        1 also if both are empty.
-    """
-    f1 = support_score(mask, other).f1
-    return f1 / (2 - f1)
-
-
-def factor_count_error(mask: Any, true_mask: Any) -> int:
-    """Active factors of the estimate minus active factors of the truth; 0 is right, 1 is one too many.
-
-    Parameters
-    ----------
-    mask : array of shape (n_features, n_factors)
-    true_mask : array of shape (n_features, n_true_factors)
-    """
-    estimate, truth = _supports(mask, true_mask)
-    return int(estimate.any(axis=0).sum()) - int(truth.any(axis=0).sum())
-
-
-def _supports(mask: Any, true_mask: Any) -> tuple[np.ndarray, np.ndarray]:
+def _supports(mask: ArrayLike, true_mask: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     estimate, truth = paired_matrices("mask", mask, "true_mask", true_mask)
     return (estimate != 0).astype(float), (truth != 0).astype(float)

@@ -5,18 +5,18 @@ Topics are rows: weights of shape (n_topics, n_features). For a mask pass ``abs(
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sparsevae.aliases import MatrixLike
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import as_matrix
 
 __all__ = ["npmi_coherence", "top_words", "topic_diversity"]
 
 
-def top_words(topics: Any, n_words: int = 10) -> list[np.ndarray]:
+def top_words(topics: ArrayLike, n_words: int = 10) -> list[np.ndarray]:
     """Return the columns of the largest weights above zero of each topic, in falling order.
 
     Parameters
@@ -36,7 +36,9 @@ def top_words(topics: Any, n_words: int = 10) -> list[np.ndarray]:
     return [words[topics[k, words] > 0] for k, words in enumerate(order)]
 
 
-def npmi_coherence(topics: Any, counts: Any, *, n_words: int = 10, per_topic: bool = False) -> Any:
+def npmi_coherence(
+    topics: ArrayLike, counts: MatrixLike, *, n_words: int = 10, per_topic: bool = False
+) -> float | np.ndarray:
     r"""Return the mean normalised pointwise mutual information of pairs of a topic's top words.
 
     .. math:: \text{NPMI}(a, b) = \frac{\log p(a, b) - \log p(a)\,p(b)}{-\log p(a, b)}
@@ -73,7 +75,7 @@ def npmi_coherence(topics: Any, counts: Any, *, n_words: int = 10, per_topic: bo
     return float(np.nanmean(values))
 
 
-def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
+def topic_diversity(topics: ArrayLike, *, n_words: int = 25) -> float:
     """Return the share of different words among the top words of all topics; 1 if no word is shared.
 
     Parameters
@@ -89,7 +91,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     -----
     Dieng et al. (2020).
     """
-    words = np.concatenate(top_words(topics, n_words)) if len(topics) else np.empty(0)
+    words = np.concatenate(top_words(topics, n_words)) if np.size(topics) else np.empty(0)
     if not len(words):
         raise DataError("Expected at least one topic with a word above zero; got none.")
     return float(len(np.unique(words)) / len(words))

@@ -10,7 +10,6 @@ from sparsevae.persistence.directory import (
     SavedModelError,
     SavedModelNotFoundError,
     load_estimator,
-    read_header,
     save_estimator,
 )
 from sparsevae.persistence.replacement import replacing, replacing_directory
@@ -20,7 +19,6 @@ __all__ = [
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
-    "read_header",
     "replacing",
     "replacing_directory",
     "save_estimator",

@@ -22,7 +22,6 @@ __all__ = [
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
-    "read_header",
     "save_estimator",
 ]
 
@@ -114,12 +113,6 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
             "model again."
         ) from error
     return estimator
-
-
-def read_header(path: str | Path) -> dict[str, Any]:
-    """What a saved model says of itself: format_version, package_version, class and tensors_sha256."""
-    document = _read_document(Path(path))
-    return {name: value for name, value in document.items() if name not in ("parameters", "state")}
 
 
 def _read_document(path: Path) -> dict[str, Any]:

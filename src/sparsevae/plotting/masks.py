@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.estimators.explained import order_features, signed_strength
 from sparsevae.plotting.style import diverging, new_axes, room, short, spaced, tidy
 
+if TYPE_CHECKING:
+    from sparsevae.estimators import SparseVAE
+
 __all__ = ["plot_factor_correlation", "plot_mask"]
 
 _NAMED = 60  # features up to which every row has its name
@@ -18,7 +21,7 @@ _CELL = 0.3  # inches that a number in a cell needs
 _ROWS = 700  # of the picture; more features are drawn several to a row
 
 
-def plot_mask(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_mask(model: SparseVAE, *, ax: Axes | None = None) -> Axes:
     """Heat map of the mask: features in rows, ordered by their strongest factor; exact zeros are white.
 
     The colour of a link is its signed strength: the root of the share of the feature's variance that the
@@ -65,7 +68,7 @@ def plot_mask(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_factor_correlation(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_factor_correlation(model: SparseVAE, *, ax: Axes | None = None) -> Axes:
     """Heat map of the prior correlations of the active factors; with numbers in the cells where they fit.
 
     Parameters
@@ -104,7 +107,7 @@ def plot_factor_correlation(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _label(ax: Axes, model: Any, order: np.ndarray, n_factors: int) -> None:
+def _label(ax: Axes, model: SparseVAE, order: np.ndarray, n_factors: int) -> None:
     names = model.get_feature_names_out()[model.active_factors_]
     width, height = room(ax)
     shown = spaced(n_factors, width)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, room, short, spaced, tidy
 
+if TYPE_CHECKING:
+    from sparsevae.identifiability import Stability
+
 __all__ = ["plot_stability"]
 
 
-def plot_stability(stability: Any, *, ax: Axes | None = None) -> Axes:
+def plot_stability(stability: Stability, *, ax: Axes | None = None) -> Axes:
     """Share of the refits in which each factor returned, over the selection probabilities of its links.
 
     Parameters

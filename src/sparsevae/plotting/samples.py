@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,14 +14,29 @@ from sparsevae.exceptions import ParameterError
 from sparsevae.plotting.style import CATEGORIES, DATA, LINE, MUTED, new_axes, short, tidy
 from sparsevae.validation import shown
 
+if TYPE_CHECKING:
+    from sparsevae.aliases import TableLike
+    from sparsevae.estimators import SparseVAE
+
 __all__ = ["plot_embedding", "plot_response"]
 
 _POINTS = 1500
 _KINDS = len(CATEGORIES)
 
 
+class _Look(TypedDict):
+    s: float
+    alpha: float
+    linewidths: float
+
+
 def plot_response(
-    model: Any, feature: Any, factor: Any = None, *, X: Any = None, ax: Axes | None = None
+    model: SparseVAE,
+    feature: str | int,
+    factor: str | int | None = None,
+    *,
+    X: TableLike | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Expected value of a feature as a factor varies and the others are at their mean, in its own units.
 
@@ -49,8 +64,8 @@ def plot_response(
         k = _position(factor, model.get_feature_names_out(), "factor")
     rows = None
     if X is not None:
-        X = model._check_table(X, reset=False)
-        rows = X[spread_rows(X.shape[0], _POINTS)]
+        table = model._check_table(X, reset=False)
+        rows = table[spread_rows(table.shape[0], _POINTS)]
     found = responses(model, k, [j], rows)
     ax = new_axes(ax, 3.6, 2.8)
     if len(found.at):
@@ -64,11 +79,11 @@ def plot_response(
 
 
 def plot_embedding(
-    codes: Any,
-    labels: Sequence[Any] | np.ndarray | None = None,
+    codes: TableLike,
+    labels: Sequence[object] | np.ndarray | None = None,
     *,
     factors: tuple[int, int] = (0, 1),
-    names: Sequence[Any] | np.ndarray | None = None,
+    names: Sequence[object] | np.ndarray | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Samples at their values of two factors, coloured by a label.
@@ -101,11 +116,11 @@ def plot_embedding(
             f"Expected a label for each of {len(values)} samples; got {len(labels)}. Pass as many as rows."
         )
     if names is None:
-        names = list(codes.columns) if hasattr(codes, "columns") else range(values.shape[1])
-        names = [f"factor {name}" if isinstance(name, int) else name for name in names]
+        columns = getattr(codes, "columns", range(values.shape[1]))
+        names = [f"factor {name}" if isinstance(name, int) else name for name in columns]
     ax = new_axes(ax, 5.2, 4.4)
     x, y = values[:, factors[0]], values[:, factors[1]]
-    look: dict[str, Any] = {"s": float(np.clip(9000 / max(len(x), 1), 4, 24)), "alpha": 0.7, "linewidths": 0}
+    look: _Look = {"s": float(np.clip(9000 / max(len(x), 1), 4, 24)), "alpha": 0.7, "linewidths": 0}
     if labels is None:
         ax.scatter(x, y, color=LINE, **look)
     elif _is_scale(labels):
@@ -123,14 +138,15 @@ def plot_embedding(
     return ax
 
 
-def _kinds(ax: Axes, x: np.ndarray, y: np.ndarray, labels: list[str], look: dict[str, Any]) -> None:
+def _kinds(ax: Axes, x: np.ndarray, y: np.ndarray, labels: list[str], look: _Look) -> None:
     kinds, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")
     named = frequent if len(kinds) < _KINDS else frequent[: _KINDS - 1]
     rest = ~np.isin(index, named)
     if rest.any():
         label = f"{len(kinds) - len(named)} other kinds"
-        ax.scatter(x[rest], y[rest], color=MUTED, label=label, **{**look, "alpha": 0.35})
+        faint: _Look = {**look, "alpha": 0.35}
+        ax.scatter(x[rest], y[rest], color=MUTED, label=label, **faint)
     for colour, kind in zip(CATEGORIES, np.sort(named), strict=False):
         own = index == kind
         ax.scatter(x[own], y[own], color=colour, label=short(kinds[kind]), **look)
@@ -142,12 +158,12 @@ def _kinds(ax: Axes, x: np.ndarray, y: np.ndarray, labels: list[str], look: dict
             handle.set_alpha(1.0)
 
 
-def _is_scale(labels: Any) -> bool:
+def _is_scale(labels: Sequence[object] | np.ndarray) -> bool:
     values = np.asarray(labels)
     return values.dtype.kind in "iuf" and len(np.unique(values)) > _KINDS
 
 
-def _position(wanted: Any, names: np.ndarray, what: str) -> int:
+def _position(wanted: str | int, names: np.ndarray, what: str) -> int:
     if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
         return int(wanted)
     found = np.flatnonzero(names == wanted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
@@ -48,7 +47,7 @@ def room(ax: Axes) -> tuple[float, float]:
 
 
 def spaced(count: int, length: float, each: float = 0.18) -> range:
-    """Every so-manieth of ``count`` positions, such that labels of ``each`` inch have room on ``length``."""
+    """Thin ``count`` tick positions so that labels ``each`` inches wide fit into ``length`` inches."""
     return range(0, count, max(1, math.ceil(count * each / max(length, each))))
 
 
@@ -59,7 +58,7 @@ def diverging() -> Colormap:
     return colours.with_extremes(bad="white")
 
 
-def short(name: Any, longest: int = _LONGEST) -> str:
+def short(name: object, longest: int = _LONGEST) -> str:
     """A name that fits a label: on one line, cut in the middle where its two ends tell most.
 
     Dollar signs are escaped: matplotlib would set what stands between two of them as a formula.

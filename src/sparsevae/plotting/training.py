@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.estimators import SparsityPath
 from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, room, tidy
+
+if TYPE_CHECKING:
+    from sparsevae.estimators.base import FactorEstimator
 
 __all__ = ["phase_spans", "plot_history", "plot_sparsity_path"]
 
@@ -19,7 +24,7 @@ _LETTER = 0.08  # inches of the name of a phase
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 
 
-def plot_history(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_history(model: FactorEstimator | pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Terms of the objective for each epoch, per sample, with the phases of the fit.
 
     Terms that are zero throughout are left out. Objectives of different phases have different penalties.
@@ -49,15 +54,18 @@ def plot_history(model: Any, *, ax: Axes | None = None) -> Axes:
     _phases(ax, history)
     ax.set_xlabel("epoch")
     ax.set_ylabel("nats per sample")
-    place: dict[str, Any] = {"ncols": 2, "loc": "upper right"}
+    legend = partial(ax.legend, frameon=False, fontsize=8, labelcolor="#3a424b")
     if room(ax)[0] < _WIDE:
-        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    ax.legend(frameon=False, fontsize=8, labelcolor="#3a424b", **place)
+        legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        legend(loc="upper right", ncols=2)
     tidy(ax)
     return ax
 
 
-def plot_sparsity_path(source: Any, *, ax: Axes | None = None) -> Axes:
+def plot_sparsity_path(
+    source: SparsityPath | FactorEstimator | pd.DataFrame, *, ax: Axes | None = None
+) -> Axes:
     """How many entries of the mask are not zero, along the spike rate or along the epochs of a fit.
 
     Parameters
@@ -73,8 +81,10 @@ def plot_sparsity_path(source: Any, *, ax: Axes | None = None) -> Axes:
         Of the non-zeros; what is beside them is on a twin at its right.
     """
     ax = new_axes(ax, 7.2, 3.2)
-    steps = getattr(source, "table", None)
-    twin = _along_rates(ax, source, steps) if steps is not None else _along_epochs(ax, _history(source))
+    if isinstance(source, SparsityPath):
+        twin = _along_rates(ax, source)
+    else:
+        twin = _along_epochs(ax, _history(source))
     ax.set_ylim(0, None)
     ax.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set_ylabel("non-zero links", color=LINE)
@@ -93,17 +103,22 @@ def phase_spans(history: pd.DataFrame) -> list[tuple[str, int, int]]:
     return [(names[a], int(a) + 1, int(b)) for a, b in zip(starts, ends, strict=True)]
 
 
-def _along_rates(ax: Axes, source: Any, steps: pd.DataFrame) -> Axes:
+def _along_rates(ax: Axes, path: SparsityPath) -> Axes:
+    steps = path.table
     rates = steps["multiple"].to_numpy(dtype=float)
     ax.step(rates, steps["n_nonzero"], color=LINE, linewidth=1.8, where="mid")
     ax.set_xscale("log")
     ax.set_xlabel("spike rate, in multiples of the default")
-    ax.axvline(rates[source.chosen], color=MUTED, linewidth=1.0, linestyle=":")
-    place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-    ax.text(rates[source.chosen], 1.01, "chosen", fontsize=8, color=MUTED, **place)
+    ax.axvline(rates[path.chosen], color=MUTED, linewidth=1.0, linestyle=":")
+    ax.text(
+        rates[path.chosen], 1.01, "chosen", transform=ax.get_xaxis_transform(), fontsize=8,
+        ha="center", va="bottom", color=MUTED,
+    )  # fmt: skip
     twin = ax.twinx()
-    look: dict[str, Any] = {"color": CATEGORIES[1], "linewidth": 1.4, "marker": "o", "markersize": 3.5}
-    twin.errorbar(rates, steps["score"], yerr=steps["standard_error"].fillna(0.0), capsize=2, **look)
+    twin.errorbar(
+        rates, steps["score"], yerr=steps["standard_error"].fillna(0.0), capsize=2,
+        color=CATEGORIES[1], linewidth=1.4, marker="o", markersize=3.5,
+    )  # fmt: skip
     twin.set_ylabel("held-out score, nats", color=CATEGORIES[1])
     return twin
 
@@ -121,7 +136,7 @@ def _along_epochs(ax: Axes, history: pd.DataFrame) -> Axes:
     return twin
 
 
-def _history(model: Any) -> pd.DataFrame:
+def _history(model: FactorEstimator | pd.DataFrame) -> pd.DataFrame:
     if isinstance(model, pd.DataFrame):
         return model
     check_is_fitted(model, "history_")

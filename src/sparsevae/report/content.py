@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from sparsevae._version import __version__
+from sparsevae.aliases import JSON
 from sparsevae.estimators.explained import order_features, signed_strength
 from sparsevae.estimators.responses import directions
 from sparsevae.exceptions import DataError
@@ -16,7 +17,11 @@ from sparsevae.identifiability import Certificate, Stability
 from sparsevae.identifiability.records import certificate_from_record, certificate_record
 from sparsevae.report.evidence import EVIDENCE_FORMAT
 from sparsevae.report.numbers import rounded
+from sparsevae.report.schema import Content, Factor, Feature, Fit, History, Links, Neighbour, Refits
 from sparsevae.report.words import factor_label, summarise
+
+if TYPE_CHECKING:
+    from sparsevae.estimators import SparseVAE
 
 __all__ = ["CONTENT_FORMAT", "build_content"]
 
@@ -28,13 +33,13 @@ _NEIGHBOURS = 5  # other factors named on a card
 
 
 def build_content(
-    model: Any,
+    model: SparseVAE,
     *,
-    evidence: dict[str, Any] | None = None,
+    evidence: JSON | None = None,
     stability: Stability | None = None,
-    record: dict[str, Any] | None = None,
+    record: JSON | None = None,
     title: str = "",
-) -> dict[str, Any]:
+) -> Content:
     """Collect what a report says; nothing is fitted and no table is read.
 
     Parameters
@@ -63,7 +68,7 @@ def build_content(
     links = _links(model, stability)
     features = _features(model, links)
     factors = _factors(model, links, features, evidence, certificate, stability)
-    content = {
+    content: Content = {
         "format": CONTENT_FORMAT,
         "title": title or "Factors of a fit",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -81,7 +86,9 @@ def build_content(
         "certificate": None if certificate is None else certificate_record(certificate),
         "history": _history(model.history_),
         "fit": _fit(model),
-        "settings": {name: _plain(value) for name, value in model.get_params().items() if name != "verbose"},
+        "settings": {
+            name: _json_value(value) for name, value in model.get_params().items() if name != "verbose"
+        },
         "run": {key: record[key] for key in _OF_THE_RUN if key in record} if record else {},
     }
     content["summary"] = summarise(content)
@@ -91,7 +98,7 @@ def build_content(
 _OF_THE_RUN = ("created", "versions", "data", "seed", "assumptions", "warnings")
 
 
-def _checked(evidence: dict[str, Any] | None, model: Any) -> dict[str, Any] | None:
+def _checked(evidence: JSON | None, model: SparseVAE) -> JSON | None:
     if evidence is None:
         return None
     names = [str(name) for name in model.get_feature_names_out()[model.active_factors_]]
@@ -106,7 +113,7 @@ def _checked(evidence: dict[str, Any] | None, model: Any) -> dict[str, Any] | No
     return evidence
 
 
-def _links(model: Any, stability: Stability | None) -> dict[str, list[Any]]:
+def _links(model: SparseVAE, stability: Stability | None) -> Links:
     """The non-zero entries of the mask as columns, strongest first within a factor."""
     active = model.active_factors_
     shares = model.variance_shares_[:, active]
@@ -115,7 +122,7 @@ def _links(model: Any, stability: Stability | None) -> dict[str, list[Any]]:
     order = np.lexsort((-shares[features, factors], factors))
     j, a = features[order], factors[order]
     k = active[a]
-    links = {
+    links: Links = {
         "feature": j.tolist(),
         "factor": a.tolist(),
         "weight": rounded(model.mask_[j, k]),
@@ -137,7 +144,7 @@ def _links(model: Any, stability: Stability | None) -> dict[str, list[Any]]:
     return links
 
 
-def _features(model: Any, links: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def _features(model: SparseVAE, links: Links) -> list[Feature]:
     numbers: list[list[int]] = [[] for _ in model.mask_]
     strength = np.abs(np.asarray(links["strength"], dtype=float))
     for link in np.argsort(-strength, kind="stable").tolist():
@@ -149,13 +156,13 @@ def _features(model: Any, links: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _factors(
-    model: Any,
-    links: dict[str, list[Any]],
-    features: list[dict[str, Any]],
-    evidence: dict[str, Any] | None,
+    model: SparseVAE,
+    links: Links,
+    features: list[Feature],
+    evidence: JSON | None,
     certificate: Certificate | None,
     stability: Stability | None,
-) -> list[dict[str, Any]]:
+) -> list[Factor]:
     correlation = _correlation(model)
     names = [str(name) for name in model.get_feature_names_out()[model.active_factors_]]
     verdicts = (
@@ -168,7 +175,7 @@ def _factors(
     for a, (k, name) in enumerate(zip(model.active_factors_, names, strict=True)):
         own = [link for link, factor in enumerate(links["factor"]) if factor == a]
         anchors = [link for link in own if len(features[links["feature"][link]]["links"]) == 1]
-        factor: dict[str, Any] = {
+        factor: Factor = {
             "name": name,
             "label": "",
             "variance_explained": rounded(model.variance_explained_[k]),
@@ -184,7 +191,7 @@ def _factors(
         }
         factor["label"] = factor_label(factor, links, features)
         if refits is not None and name in refits.index:
-            factor["stability"] = {str(key): rounded(value) for key, value in refits.loc[name].items()}
+            factor["stability"] = {str(key): rounded(float(value)) for key, value in refits.loc[name].items()}
         if evidence is not None:
             factor["ablation"] = evidence["ablation"][name]
             factor["curves"] = evidence["curves"][name]
@@ -193,9 +200,7 @@ def _factors(
     return factors
 
 
-def _neighbours(
-    a: int, correlation: np.ndarray, links: dict[str, list[Any]], features: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _neighbours(a: int, correlation: np.ndarray, links: Links, features: list[Feature]) -> list[Neighbour]:
     """Other factors by what they share with this one: features, and correlation."""
     shared = np.zeros(len(correlation), dtype=int)
     for feature in features:
@@ -212,12 +217,12 @@ def _neighbours(
     ]
 
 
-def _correlation(model: Any) -> np.ndarray:
+def _correlation(model: SparseVAE) -> np.ndarray:
     active = model.active_factors_
     return model.factor_covariance_[np.ix_(active, active)]
 
 
-def _refits(stability: Stability) -> dict[str, Any]:
+def _refits(stability: Stability) -> Refits:
     fitted = stability.refits["failure"] == ""
     return {
         "how": stability.how,
@@ -227,7 +232,7 @@ def _refits(stability: Stability) -> dict[str, Any]:
     }
 
 
-def _history(history: pd.DataFrame) -> dict[str, Any]:
+def _history(history: pd.DataFrame) -> History:
     """The history by columns; of a very long one evenly spread epochs."""
     rows = np.unique(np.linspace(0, max(len(history) - 1, 0), min(len(history), _HISTORY_ROWS)).astype(int))
     kept = history.iloc[rows].assign(epoch=rows + 1)  # counted through all phases
@@ -239,17 +244,17 @@ def _history(history: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _fit(model: Any) -> dict[str, Any]:
+def _fit(model: SparseVAE) -> Fit:
     starts = model.starts_.to_dict("records") if hasattr(model, "starts_") else []
     dropped, names = getattr(model, "dropped_factors_", {}), model.get_feature_names_out()
     return {
         "n_epochs": int(model.n_iter_),
         "not_used": [{"factor": str(names[k]), "reason": str(why)} for k, why in dropped.items()],
-        "starts": [{str(key): _plain(value) for key, value in start.items()} for start in starts],
+        "starts": [{str(key): _json_value(value) for key, value in start.items()} for start in starts],
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value)
         return rounded(array) if array.dtype.kind == "f" and array.size > 8 else array.tolist()
@@ -258,5 +263,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return rounded(value, 7)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     return value if isinstance(value, str | int | bool | None) else str(value)

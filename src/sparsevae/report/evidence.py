@@ -7,11 +7,12 @@ without the data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from sparsevae.aliases import JSON, Matrix, TableLike
 from sparsevae.estimators.evaluating import fixed_draws
 from sparsevae.estimators.posterior import posterior
 from sparsevae.estimators.reading import Outputs
@@ -19,6 +20,9 @@ from sparsevae.estimators.responses import responses_of_factors, spread_rows
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.report.numbers import rounded
 from sparsevae.training import Table
+
+if TYPE_CHECKING:
+    from sparsevae.estimators import SparseVAE
 
 __all__ = ["EVIDENCE_FORMAT", "gather_evidence"]
 
@@ -33,13 +37,13 @@ _ABLATION_DRAWS = 2
 
 
 def gather_evidence(
-    model: Any,
-    X: Any,
+    model: SparseVAE,
+    X: TableLike,
     *,
-    samples: Sequence[Any] | np.ndarray | None = None,
+    samples: Sequence[object] | np.ndarray | None = None,
     table_name: str = "",
     seen_in_fit: bool = True,
-) -> dict[str, Any]:
+) -> JSON:
     """Look at a table through a fitted model.
 
     Parameters
@@ -80,7 +84,7 @@ def gather_evidence(
 
 
 @torch.no_grad()
-def _ablation(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, Any]:
+def _ablation(model: SparseVAE, X: Matrix, factors: list[tuple[int, str]]) -> JSON:
     r"""Log-likelihood lost per sample, in nats, when a factor is held at its mean.
 
     .. math:: E_{q(z|x)}\big[\log p(x \mid z) - \log p(x \mid z \text{ with } z_k = 0)\big]
@@ -105,7 +109,7 @@ def _ablation(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, A
     }
 
 
-def _curves(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, list[dict[str, Any]]]:
+def _curves(model: SparseVAE, X: Matrix, factors: list[tuple[int, str]]) -> dict[str, list[JSON]]:
     """Response curves of the strongest features of each factor, with points behind them."""
     strongest = {k: model._strongest(k)[:_CURVES] for k, _ in factors}
     found = responses_of_factors(model, strongest, X)
@@ -124,13 +128,13 @@ def _curves(model: Any, X: Any, factors: list[tuple[int, str]]) -> dict[str, lis
     }
 
 
-def _extremes(model: Any, k: int, codes: np.ndarray, X: Any, names: np.ndarray) -> dict[str, Any]:
+def _extremes(model: SparseVAE, k: int, codes: np.ndarray, X: Matrix, names: np.ndarray) -> JSON:
     """The samples at both ends of a factor, with their values of its strongest features."""
     order = np.argsort(-codes, kind="stable")
     n = min(_EXTREME, len(order) // 2 or 1)
     shown = model._strongest(k)[:_SHOWN_VALUES]
 
-    def describe(i: int) -> dict[str, Any]:
+    def describe(i: int) -> JSON:
         row = X[[i]]
         values = np.asarray(row.todense() if hasattr(row, "todense") else row).ravel()[shown]
         name = names[i]

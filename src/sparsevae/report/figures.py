@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import ArrayLike
 
 from sparsevae.report.numbers import significant, tick
+from sparsevae.report.schema import History, ResponseCurve
+from sparsevae.report.text import shorten
 
 __all__ = ["correlation_figure", "curve_figure", "history_figure", "history_terms", "path_figure"]
 
+_LONGEST = 80  # characters of a name in a description
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
 
 
-def curve_figure(curve: dict[str, Any], feature: str, factor: str) -> Markup:
+def curve_figure(curve: ResponseCurve, feature: str, factor: str) -> Markup:
     """A response curve with its points: values of the factor to the right, of the feature upwards.
 
     Parameters
@@ -38,16 +41,19 @@ def curve_figure(curve: dict[str, Any], feature: str, factor: str) -> Markup:
     if len(points) == len(at):
         parts.append(f'<path class="dots" d="{frame.dots(at, points)}"/>')
     parts.append(f'<path class="curve" d="{frame.line(grid, line)}"/>')
-    words = f"{_cut(feature)} as {factor} goes from {grid.min():.1f} to {grid.max():.1f}: " + _course(line)
+    words = (
+        f"{shorten(feature, _LONGEST)} as {factor} goes from {grid.min():.1f} to {grid.max():.1f}: "
+        + _course(line)
+    )
     return frame.svg("curve-figure", words, parts)
 
 
-def history_terms(history: dict[str, Any]) -> list[str]:
+def history_terms(history: History) -> list[str]:
     """Terms of the objective that are not zero throughout, in the order in which they are drawn."""
     return [name for name in _TERMS if any(history.get(name) or [])]
 
 
-def history_figure(history: dict[str, Any]) -> Markup:
+def history_figure(history: History) -> Markup:
     """Terms of the objective, epoch by epoch; those that are zero throughout are left out."""
     terms = history_terms(history)
     if not terms:
@@ -71,7 +77,7 @@ def history_figure(history: dict[str, Any]) -> Markup:
     )
 
 
-def path_figure(history: dict[str, Any]) -> Markup:
+def path_figure(history: History) -> Markup:
     """How many entries of the mask are not zero, epoch by epoch."""
     if not history.get("n_nonzero"):
         return Markup("")
@@ -137,11 +143,11 @@ class _Frame:
     def fit(self, x_low: float, x_high: float, y_low: float, y_high: float) -> None:
         self.x_range, self.y_range = (float(x_low), float(x_high)), (float(y_low), float(y_high))
 
-    def x(self, value: Any) -> Any:
+    def x(self, value: ArrayLike) -> np.ndarray:
         low, high = self.x_range
         return self.left + (np.asarray(value, dtype=float) - low) / (high - low) * (self.right - self.left)
 
-    def y(self, value: Any) -> Any:
+    def y(self, value: ArrayLike) -> np.ndarray:
         low, high = self.y_range
         inside = np.clip(value, low - 0.2 * (high - low), high + 0.2 * (high - low))
         return self.bottom - (inside - low) / (high - low) * (self.bottom - self.top)
@@ -191,7 +197,7 @@ class _Frame:
         )
 
 
-def _phases(frame: _Frame, history: dict[str, Any]) -> str:
+def _phases(frame: _Frame, history: History) -> str:
     names = history.get("phase") or []
     epochs = history["epoch"]
     parts, start, band = [], 0, 0
@@ -231,7 +237,7 @@ def _padded(low: float, high: float) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def _numbers(values: Sequence[Any]) -> np.ndarray:
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
     return np.asarray([np.nan if value is None else value for value in values], dtype=float)
 
 
@@ -242,7 +248,3 @@ def _course(line: np.ndarray) -> str:
     if not {low, high} <= ends:
         shape = "bends"
     return f"{shape} from {significant(line[0])} to {significant(line[-1])}."
-
-
-def _cut(name: str, longest: int = 80) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"

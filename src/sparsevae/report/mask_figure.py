@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
 
+from sparsevae.report.schema import Content, Factor
+from sparsevae.report.text import shorten
 from sparsevae.report.words import visible
 
 __all__ = ["mask_figure"]
@@ -19,7 +20,7 @@ _KINDS = {1: "pos", -1: "neg", 0: "bent"}
 _LONGEST = 30
 
 
-def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> Markup:
+def mask_figure(content: Content, factors: Sequence[Factor]) -> Markup:
     """Heat map of the links, features in rows by their strongest factor, in three shades of strength.
 
     Parameters
@@ -34,7 +35,8 @@ def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> M
         return Markup("")
     named = n_features <= _NAMED
     n_rows = min(n_features, _ROWS)
-    names = [_cut(visible(content["features"][j]["name"])) for j in content["feature_order"]] if named else []
+    shown = content["feature_order"] if named else []
+    names = [shorten(visible(content["features"][j]["name"]), _LONGEST) for j in shown]
     left, top = 12.0 + 6.2 * max(map(len, names), default=0), 22.0
     width, height = float(np.clip(560 / n_factors, 9, 44)), 15.0 if named else 640 / n_rows
     parts = [
@@ -69,7 +71,7 @@ def mask_figure(content: dict[str, Any], factors: Sequence[dict[str, Any]]) -> M
     )
 
 
-def _cells(content: dict[str, Any], n_rows: int) -> dict[tuple[int, int], list[tuple[int, int]]]:
+def _cells(content: Content, n_rows: int) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Cells of the picture by direction and shade; of several links in one cell the strongest is shown."""
     order = np.asarray(content["feature_order"], dtype=int)
     row_of = np.empty(len(order), dtype=int)
@@ -84,7 +86,3 @@ def _cells(content: dict[str, Any], n_rows: int) -> dict[tuple[int, int], list[t
         level = int(np.searchsorted((0.25, 0.6), strength[link]))
         result.setdefault((int(links["direction"][link]), level), []).append(cell)
     return result
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -12,7 +12,11 @@ __all__ = ["count", "percent", "rounded", "signed", "significant", "tick"]
 _DIGITS = 4
 
 
-def rounded(value: Any, digits: int = _DIGITS) -> Any:
+@overload
+def rounded(value: float, digits: int = _DIGITS) -> float | None: ...
+@overload
+def rounded(value: np.ndarray, digits: int = _DIGITS) -> list: ...
+def rounded(value: float | np.ndarray, digits: int = _DIGITS) -> float | list | None:
     """Numbers with so many significant digits, as plain Python values; None for what is not finite.
 
     Parameters
@@ -28,7 +32,7 @@ def rounded(value: Any, digits: int = _DIGITS) -> Any:
     return float(f"{number:.{digits}g}") if math.isfinite(number) else None
 
 
-def significant(value: Any, digits: int = 3) -> str:
+def significant(value: float | None, digits: int = 3) -> str:
     """A number for a reader: three digits that matter, no exponent where it can be avoided."""
     if value is None or not math.isfinite(value):
         return "–"
@@ -45,13 +49,13 @@ def tick(value: float) -> str:
     return f"{value:,.10g}".replace("-", "−") if abs(value) < 1e6 else significant(value)
 
 
-def signed(value: Any, digits: int = 3) -> str:
+def signed(value: float | None, digits: int = 3) -> str:
     """A number with its sign, also where it is positive."""
     text = significant(value, digits)
     return text if text[0] in "−–" or text == "0" else f"+{text}"
 
 
-def percent(value: Any) -> str:
+def percent(value: float | None) -> str:
     """A share in per cent; between 0 and 1 % it says so."""
     if value is None or not math.isfinite(value):
         return "–"

@@ -7,12 +7,12 @@ import hashlib
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from sparsevae.aliases import JSON
 from sparsevae.persistence import replacing
 from sparsevae.report.figures import (
     correlation_figure,
@@ -23,6 +23,8 @@ from sparsevae.report.figures import (
 )
 from sparsevae.report.mask_figure import mask_figure
 from sparsevae.report.numbers import percent, signed, significant
+from sparsevae.report.schema import Content, Factor
+from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.words import direction_word, visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
@@ -32,7 +34,7 @@ _SHOWN_LINKS = 10  # of a factor on its card
 _LINK_COLUMNS = ("feature", "factor", "weight", "effect", "strength", "share", "direction", "inclusion")
 
 
-def render_html(content: dict[str, Any]) -> str:
+def render_html(content: Content) -> str:
     """The page, with its style, script and pictures in it; names are escaped wherever they stand.
 
     Parameters
@@ -50,7 +52,7 @@ def render_html(content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(_FILTERS)
-    factors = [{**factor, "id": _factor_id(factor)} for factor in content["factors"]]
+    factors: list[Factor] = [{**factor, "id": _factor_id(factor)} for factor in content["factors"]]
     history = content["history"]
     links = content["links"]
     return environment.get_template("report.html").render(
@@ -60,7 +62,7 @@ def render_html(content: dict[str, Any]) -> str:
         links=links,
         thresholds=(content["certificate"] or {}).get("thresholds", {}),
         verdict_counts=_verdict_counts(factors),
-        largest_share=max([factor["variance_explained"] for factor in factors], default=1.0) or 1.0,
+        largest_share=max([factor["variance_explained"] or 0.0 for factor in factors], default=1.0) or 1.0,
         shown_links=_SHOWN_LINKS,
         mask_figure=mask_figure(content, factors),
         curve_figure=curve_figure,
@@ -75,7 +77,7 @@ def render_html(content: dict[str, Any]) -> str:
     )
 
 
-def tables(content: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def tables(content: Content) -> dict[str, pd.DataFrame]:
     """The content as tables: factors, features, links and samples."""
     features, factors, links = content["features"], content["factors"], content["links"]
     link_table = pd.DataFrame(dict(links))
@@ -116,7 +118,7 @@ def output_files(path: Path) -> dict[str, Path]:
     return {"page": path, "json": path.with_suffix(".json"), **named}
 
 
-def write_report(content: dict[str, Any], path: str | Path) -> dict[str, Path]:
+def write_report(content: Content, path: str | Path) -> dict[str, Path]:
     """Write the page, and its content as JSON and CSV beside it.
 
     Parameters
@@ -146,18 +148,18 @@ def write_report(content: dict[str, Any], path: str | Path) -> dict[str, Path]:
     return named
 
 
-def _page_data(content: dict[str, Any], factors: list[dict[str, Any]]) -> dict[str, Any]:
+def _page_data(content: Content, factors: list[Factor]) -> JSON:
     """What the page's script works with."""
     kept = ("feature", "factor", "weight", "effect", "strength", "share", "direction", "selected")
     return {
         "names": [visible(feature["name"]) for feature in content["features"]],
         "order": content["feature_order"],
-        "links": {name: content["links"][name] for name in kept if name in content["links"]},
+        "links": {name: column for name, column in content["links"].items() if name in kept},
         "factors": [{key: visible(factor[key]) for key in ("id", "name", "label")} for factor in factors],
     }
 
 
-def _verdict_counts(factors: list[dict[str, Any]]) -> list[tuple[str, int]]:
+def _verdict_counts(factors: list[Factor]) -> list[tuple[str, int]]:
     verdicts = [factor["certificate"]["verdict"] for factor in factors if factor["certificate"]]
     return [(verdict, verdicts.count(verdict)) for verdict in _VERDICTS if verdict in verdicts]
 
@@ -177,8 +179,8 @@ _FACTOR_COLUMNS = [
 _RUN_KEYS = ("created", "versions", "data", "seed", "assumptions", "warnings")
 
 
-def _factor_row(factor: dict[str, Any]) -> dict[str, Any]:
-    certificate, ablation = factor["certificate"] or {}, factor["ablation"] or {}
+def _factor_row(factor: Factor) -> dict[str, object]:
+    certificate, ablation = factor["certificate"] or {}, factor["ablation"]
     return {
         "factor": factor["name"],
         "label": factor["label"],
@@ -188,29 +190,14 @@ def _factor_row(factor: dict[str, Any]) -> dict[str, Any]:
         "verdict": certificate.get("verdict", ""),
         "reason": certificate.get("reason", ""),
         "reproducibility": (factor["stability"] or {}).get("reproducibility"),
-        "ablation_cost": ablation.get("cost"),
-        "ablation_standard_error": ablation.get("standard_error"),
+        "ablation_cost": ablation and ablation["cost"],
+        "ablation_standard_error": ablation and ablation["standard_error"],
     }
 
 
-def _factor_id(factor: dict[str, Any]) -> str:
+def _factor_id(factor: Factor) -> str:
     """F and the number at the end of the factor's name: short enough for a column of the heat map."""
     return "F" + "".join(character for character in factor["name"] if character.isdigit())
-
-
-def _cut(text: Any, longest: int) -> str:
-    text = str(text)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
 
 
 def _role(links: list[int]) -> str:
@@ -222,8 +209,8 @@ _FILTERS = {
     "num": lambda value, digits=3: significant(value, digits),
     "sgn": lambda value, digits=3: signed(value, digits),
     "thousands": lambda value: f"{value:,}",
-    "cut": _cut,
-    "plain": _plain,
+    "cut": shorten,
+    "plain": spell_value,
     "role": _role,
     "ratio": lambda value, largest: f"{value / largest:.3f}",
     "kind": lambda direction: {1: "pos", -1: "neg"}.get(direction, "bent"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from sparsevae.aliases import JSON
 from sparsevae.report.numbers import count, percent
+from sparsevae.report.schema import Content, Factor, Feature, Links, Refits
+from sparsevae.report.text import shorten
 
 __all__ = ["direction_word", "factor_label", "summarise", "visible"]
 
@@ -14,7 +15,7 @@ _TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)
 _INVISIBLE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_TURNS))
 
 
-def summarise(content: dict[str, Any]) -> list[str]:
+def summarise(content: Content) -> list[str]:
     """A few sentences that a reader can repeat."""
     factors, features = content["factors"], content["features"]
     if not factors:
@@ -50,10 +51,10 @@ def summarise(content: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def factor_label(factor: dict[str, Any], links: dict[str, list[Any]], features: list[dict[str, Any]]) -> str:
+def factor_label(factor: Factor, links: Links, features: list[Feature]) -> str:
     """The strongest anchors of a factor, or its strongest features, as its name."""
     chosen = factor["anchors"] or factor["links"]
-    names = [_cut(features[links["feature"][link]]["name"]) for link in chosen[:_LABEL]]
+    names = [shorten(features[links["feature"][link]]["name"], _LONGEST) for link in chosen[:_LABEL]]
     return ", ".join(names)
 
 
@@ -70,7 +71,7 @@ def direction_word(direction: int) -> str:
     return {1: "rises", -1: "falls"}.get(direction, "no single direction")
 
 
-def _verdicts(table: list[dict[str, Any]]) -> str:
+def _verdicts(table: list[JSON]) -> str:
     counts = dict.fromkeys(("identified", "weak", "not identified"), 0)
     for row in table:
         counts[row["verdict"]] += 1
@@ -88,9 +89,9 @@ def _verdicts(table: list[dict[str, Any]]) -> str:
     return f"Of the {count(len(table), 'factor')}, {listed}: the cards say why."
 
 
-def _returns(factors: list[dict[str, Any]], stability: dict[str, Any]) -> str:
+def _returns(factors: list[Factor], stability: Refits) -> str:
     shares = [factor["stability"]["reproducibility"] for factor in factors if factor["stability"]]
-    often = sum(share >= 0.8 for share in shares)
+    often = sum(share is not None and share >= 0.8 for share in shares)
     what = "other seeds" if stability["how"] == "seed" else "bootstraps of the samples"
     return (
         f"In {count(stability['n_refits'], 'refit')} on {what}, {often} of {len(shares)} factors returned at "
@@ -98,11 +99,7 @@ def _returns(factors: list[dict[str, Any]], stability: dict[str, Any]) -> str:
     )
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-
-
-def _explain(factors: list[Any]) -> str:
+def _explain(factors: list[Factor]) -> str:
     return "explains" if len(factors) == 1 else "explain"
 
 

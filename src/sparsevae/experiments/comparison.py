@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.estimators.base import TableEstimator
 from sparsevae.exceptions import DataError, DivergenceError, ParameterError
@@ -45,16 +46,18 @@ METHODS: dict[str, Callable[..., TableEstimator]] = {
 
 DEFAULT = ("SparseVAE", "VAE", "NMF")
 
+Methods = str | Iterable[str | TableEstimator] | Mapping[str, TableEstimator]
+
 
 def compare(
-    X: Any,
-    methods: str | Iterable[Any] | Mapping[str, Any] = DEFAULT,
+    X: TableLike,
+    methods: Methods = DEFAULT,
     *,
     n_factors: int = 10,
-    likelihood: Any = "gaussian",
+    likelihood: str | Mapping[str, object] = "gaussian",
     test_fraction: float = 0.2,
     random_state: int | None = 0,
-    **parameters: Any,
+    **parameters: object,
 ) -> pd.DataFrame:
     """Fit several methods to the same rows and measure them on the same held-out rows.
 
@@ -113,7 +116,7 @@ def compare(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
 
-def parse_methods(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
+def parse_methods(text: str) -> dict[str, tuple[str, dict[str, object]]]:
     """Read a list of methods: ``"SparseVAE, VAE(beta=4)"``.
 
     Parameters
@@ -156,9 +159,7 @@ def parse_methods(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
     return methods
 
 
-def make_estimators(
-    methods: str | Iterable[Any] | Mapping[str, Any], **common: Any
-) -> dict[str, TableEstimator]:
+def make_estimators(methods: Methods, **common: object) -> dict[str, TableEstimator]:
     """Estimators by label, with parameters that can be fitted with: what is wrong is said before any fit.
 
     Parameters
@@ -194,8 +195,8 @@ def make_estimators(
     return chosen
 
 
-def _measure(estimator: TableEstimator, training: Any, test: Any) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(("score", "reconstruction", "seconds"), np.nan)
+def _measure(estimator: TableEstimator, training: Matrix, test: Matrix) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(("score", "reconstruction", "seconds"), np.nan)
     row.update(factors=pd.NA, sparsity=np.nan, note="")
     started = time.perf_counter()
     try:

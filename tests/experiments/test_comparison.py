@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +13,7 @@ from sklearn.model_selection import train_test_split
 import sparsevae
 from sparsevae import NMF, VAE, compare
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.compare import METHODS, parse_methods
+from sparsevae.experiments.comparison import METHODS, parse_methods
 from sparsevae.metrics import heldout_nll
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -163,3 +166,11 @@ def test_lists_are_read_with_their_parameters():
 
 def test_it_is_there_under_the_name_of_the_package():
     assert sparsevae.compare is compare
+
+
+def test_no_function_hides_the_module_of_its_name():
+    for name in ("comparison", "reproduction"):
+        module = importlib.import_module(f"sparsevae.experiments.{name}")
+        assert getattr(sparsevae.experiments, name) is module
+        assert isinstance(module, ModuleType)
+    assert sparsevae.experiments.compare is compare

@@ -66,7 +66,7 @@ def reproduce(
     data : path, optional
         Directory of the data sets, in place of ``SPARSEVAE_DATA``.
     only : dict, optional
-        Some of the runs: from field (method, reading, data_set, seed, split) to values.
+        Some of the runs: from field (method, recipe, data_set, seed, split) to values.
     redo : bool
         Do the chosen runs again.
     run : bool

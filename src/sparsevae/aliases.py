@@ -1,0 +1,29 @@
+"""Types that several parts of the package name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import ArrayLike
+    from scipy import sparse
+
+__all__ = ["JSON", "Matrix", "MatrixLike", "Parameters", "TableLike"]
+
+Matrix: TypeAlias = "np.ndarray | sparse.csr_array"
+"""Numbers in rows and columns, dense or sparse."""
+
+MatrixLike: TypeAlias = "ArrayLike | sparse.csr_array"
+"""What becomes a `Matrix`."""
+
+TableLike: TypeAlias = "ArrayLike | pd.DataFrame | sparse.csr_array"
+"""What a user may pass as a table."""
+
+JSON: TypeAlias = dict[str, Any]
+"""An object of JSON or TOML, whose values are known by their keys."""
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Keyword arguments of a function that is chosen at run time."""

@@ -1,0 +1,30 @@
+"""A small table of each likelihood, and the names of the likelihoods: `from ..tables import LIKELIHOODS`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+LIKELIHOODS = ["gaussian", "bernoulli", "poisson", "negative_binomial", "multinomial"]
+FACTORISED = [name for name in LIKELIHOODS if name != "multinomial"]
+# Columns of `make_table("mixed")`.
+MIXED = {"gaussian": ["a", "b"], "poisson": ["c", "d"], "bernoulli": ["e"], "multinomial": ["f", "g"]}
+
+
+def make_table(likelihood="gaussian", n_samples=60, n_features=7, seed=0):
+    """Two factors, of which features take turns; "mixed" is a data frame of seven columns."""
+    rng = np.random.default_rng(seed)
+    loadings = np.random.default_rng(1).normal(size=(2, n_features)) * (
+        np.arange(n_features) % 2 == [[0], [1]]
+    )
+    signal = rng.normal(size=(n_samples, 2)) @ loadings
+    real = 10.0 * np.arange(n_features) + 3.0 * (signal + 0.5 * rng.normal(size=signal.shape))
+    binary = (signal + rng.normal(size=signal.shape) > 0).astype(float)
+    counts = rng.poisson(np.exp(1.0 + 0.5 * signal)).astype(float)
+    counts[:, 0] += 1.0
+    if likelihood == "mixed":
+        frame = pd.DataFrame(real, columns=list("abcdefg"))
+        frame[["c", "d", "f", "g"]] = counts[:, [2, 3, 5, 6]]
+        frame["f"] += 1.0
+        return frame.assign(e=binary[:, 4])
+    return {"gaussian": real, "bernoulli": binary}.get(likelihood, counts)
