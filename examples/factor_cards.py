@@ -13,7 +13,7 @@ import pandas as pd
 
 from sparsevae import SparseVAE
 from sparsevae.datasets import load_ability_tests
-from sparsevae.report import build_content, gather_evidence, write_report
+from sparsevae.report import build_content, write_report
 
 
 def main(path: str = "ability.html", **parameters: object) -> None:
@@ -21,7 +21,7 @@ def main(path: str = "ability.html", **parameters: object) -> None:
     table = pd.DataFrame(data.X, columns=data.feature_names)
     model = SparseVAE(n_factors=5, random_state=0, **parameters).fit(table)
     pupils = [f"pupil {i + 1}" for i in range(len(table))]
-    evidence = gather_evidence(model, table, samples=pupils, table_name="ability tests")
+    evidence = model.evidence(table, samples=pupils, table_name="ability tests")
     content = build_content(model, evidence=evidence, title="Ability tests of 301 pupils")
     print(*content["summary"], sep="\n")
     files = write_report(content, path)

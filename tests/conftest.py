@@ -14,7 +14,8 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from sparsevae import SparseVAE
-from sparsevae.modules import FactorModule
+from sparsevae.inspection.codes import Codes
+from sparsevae.modules import SparseVAEConfig, SparseVAEModule
 
 # No deadline: no test asserts on time. Derandomised: the same examples on every machine and every run.
 settings.register_profile(
@@ -62,14 +63,14 @@ def linear_model() -> Callable[..., SparseVAE]:
         """Loadings are in standard deviations of the features, or on the scale of the decoder's outputs."""
         model = SparseVAE(loadings.shape[1], hidden_sizes=(), random_state=0, **parameters)
         data = model._prepare(X)
-        module = FactorModule(
-            data.table.observation, loadings.shape[1], (), generator=torch.Generator().manual_seed(0)
+        module = SparseVAEModule(
+            data.source.observation,
+            SparseVAEConfig(n_factors=loadings.shape[1], hidden_sizes=()),
+            generator=torch.Generator().manual_seed(0),
         ).requires_grad_(False)
-        inputs = (
-            module.observation.encoder_input(data.table.rows(torch.arange(len(factors)))).double().numpy()
-        )
+        inputs = data.source.batch(torch.arange(len(factors))).inputs.double().numpy()
         encoder = np.linalg.lstsq(inputs, factors, rcond=None)[0].T
-        module.mask.copy_(torch.as_tensor(loadings))
+        module.mask.weight.copy_(torch.as_tensor(loadings))
         module.encoder.mean_weight.zero_()
         module.encoder.linear.copy_(torch.as_tensor(encoder))
         module.encoder.log_variance_weight.zero_()
@@ -85,8 +86,10 @@ def linear_model() -> Callable[..., SparseVAE]:
             "mask_penalty": [0.0, 0.0],
         }
         counts = {"n_nonzero": [9, 7], "n_active": [2, 2], "validation": [np.nan, -2.1]}
-        history = pd.DataFrame({"epoch": [1, 1], "phase": ["dense", "final"], **terms, **counts})
-        model._finish(module, history, data)
+        model.history_ = pd.DataFrame({"epoch": [1, 1], "phase": ["dense", "final"], **terms, **counts})
+        model.n_iter_, model._n_features_out = 2, module.n_factors
+        model.module_ = module.eval()
+        model._finish(Codes(module, data.source.X), data)
         return model
 
     return make

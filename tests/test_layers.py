@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,22 @@ import sparsevae
 
 ROOT = Path(sparsevae.__file__).parent
 
-# Lowest first. A part may import from itself and from the lines above its own.
+REPOSITORY = ROOT.parents[1]
+
+# Lowest first. A part may import from itself and from the lines above its own. A folder inside a part that
+# has modules must be listed by its dotted name.
 LAYERS = [
     {"exceptions", "aliases", "_version"},
     {"validation", "principal"},
-    {"priors", "divergences", "likelihoods", "rotation", "datasets", "metrics", "io"},
-    {"networks", "decoder"},
+    {"priors", "divergences", "rotation", "datasets", "metrics", "io"},
+    {"likelihoods", "decoder"},
     {"modules"},
-    {"training"},
-    {"identifiability", "persistence"},
+    {"training", "persistence"},
+    {"fitting", "inspection"},
+    {"identifiability"},
     {"estimators"},
-    {"plotting", "tl"},
-    {"experiments"},
-    {"report"},
-    {"runs"},
+    {"plotting", "runs"},
+    {"experiments", "report"},
     {"cli"},
     {"__main__"},
 ]
@@ -36,7 +39,9 @@ every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(pat
 
 
 def _part(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+    """The package that a file lives in, by its dotted name; a file of the top folder is a part by itself."""
+    folders = path.relative_to(ROOT).parent.parts
+    return ".".join(folders) if folders else path.stem
 
 
 def _imports(path: Path) -> set[str]:
@@ -64,9 +69,15 @@ def _imports(path: Path) -> set[str]:
 
 
 def _imported_parts(path: Path) -> set[str]:
-    """First-level parts of the package that a file imports; a name of the package itself has none."""
-    names = (name.split(".") for name in _imports(path))
-    return {name[1] for name in names if name[0] == "sparsevae" and len(name) > 1 and name[1] in LAYER_OF}
+    """Parts of the package that a file imports; a name of the package itself has none."""
+    names = (name.split(".")[1:] for name in _imports(path) if name.split(".")[0] == "sparsevae")
+    return {part for parts in names for part in [_longest(parts)] if part}
+
+
+def _longest(names: list[str]) -> str:
+    """The innermost listed part that a dotted name goes through."""
+    prefixes = [".".join(names[:n]) for n in range(len(names), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in LAYER_OF), "")
 
 
 @every_module
@@ -102,3 +113,15 @@ def test_the_numpy_side_never_imports_torch(part):
         for path in (path for path in MODULES if _part(path) == current):
             assert not {name for name in _imports(path) if name.split(".")[0] == "torch"}, path
             waiting |= _imported_parts(path) - reached
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_pages_show_these_layers(page):
+    """The table of the layers, top first, names exactly the parts of each in its first column."""
+    if not (REPOSITORY / page).exists():
+        pytest.skip("the documents are not here: an installed package")
+    lines = (REPOSITORY / page).read_text("utf-8").splitlines()
+    start = lines.index("|---|---|", lines.index("| layer | what is there |")) + 1
+    rows = [line for line in lines[start:] if line.startswith("|")][: len(LAYERS) - 1]
+    shown = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in rows]
+    assert shown == [parts for parts in reversed(LAYERS) if parts != {"__main__"}]

@@ -17,6 +17,7 @@ from sparsevae.validation import (
     check_columns_numeric,
     check_finite,
     check_fraction,
+    check_in_memory,
     check_positive,
     check_support,
     column_moments,
@@ -57,6 +58,39 @@ def test_shares_end_before_one(value):
 def test_a_choice_lists_the_words_it_knows(value):
     with pytest.raises(ParameterError, match="one of 'default', 'paper'; got"):
         check_choice("recipe", value, ("default", "paper"))
+
+
+def test_a_container_of_tables_is_known_by_its_parts_whatever_its_name():
+    class Container:
+        X = obs = var = property(lambda self: np.zeros((2, 2)))
+
+    with pytest.raises(
+        DataError, match=r"got Container, which may hold several. Pass adata.X or adata.layers"
+    ):
+        check_in_memory(Container())
+
+
+@pytest.mark.parametrize("module", ["dask.array.core", "dask_expr._collection"])
+def test_what_is_yet_to_be_computed_is_known_by_its_module(module):
+    lazy = type("Array", (), {"__module__": module})
+    with pytest.raises(DataError, match=r"got a dask Array, which would be computed .* Pass X.compute\(\)"):
+        check_in_memory(lazy())
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros((2, 3)),
+        sparse.csr_array((2, 3)),
+        pd.DataFrame({"X": [1.0], "obs": [2.0], "var": [3.0]}),
+        pl.DataFrame({"X": [1.0], "obs": [2.0], "var": [3.0]}),
+        [[1.0, 2.0]],
+        None,
+    ],
+    ids=lambda table: type(table).__name__,
+)
+def test_tables_in_memory_pass_whatever_their_columns_are_called(table):
+    check_in_memory(table)
 
 
 @pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])

@@ -15,7 +15,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from string import Template
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,12 +25,13 @@ import sparsevae
 from benchmarks.real import PROBLEMS, Folders, Problem, add_folder_arguments
 from sparsevae import SparseVAE
 from sparsevae.decoder import bfloat16_supported
-from sparsevae.estimators.fitting import Ingredients
 from sparsevae.exceptions import DataError
+from sparsevae.fitting import RECIPES
 
 EPOCHS = {"peerread": 12, "zeisel": 30, "movielens": 10}  # fewer than a fit by default has
 HELD_OUT = 0.2
 PRECISIONS = ("float32", "bfloat16")
+RECIPE = replace(RECIPES["default"], looser=None)  # one ladder is enough to compare precisions
 KEY = ["problem", "seed", "precision"]
 PAGE = Template(Path(__file__).with_name("page.md").read_text())
 
@@ -65,19 +66,14 @@ def main() -> int:
     return 0
 
 
-class AtItsOwnRate(SparseVAE):
-    """The default without a look at looser rates: one ladder is enough to compare precisions."""
-
-    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), looser=False)
-
-
 def run(problem: Problem, X: Any, seed: int, precision: str, epochs: int) -> dict[str, Any]:
     """One fit and its score on rows that it has not seen."""
     order = np.random.default_rng(seed).permutation(X.shape[0])
     n_held_out = round(HELD_OUT * len(order))
-    model = AtItsOwnRate(
+    model = SparseVAE(
         **{**problem.options, "hidden_sizes": problem.options["hidden_sizes"][:2]},
         likelihood=problem.likelihood,
+        recipe=RECIPE,
         init="rotation",
         max_epochs=epochs,
         precision=precision,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,37 +13,13 @@ from sklearn.model_selection import train_test_split
 from benchmarks.recovery.problems import Problem
 from sparsevae import OIVAE, VAE, VSC, SparseVAE
 from sparsevae.datasets import Dataset
-from sparsevae.estimators.fitting import Ingredients
+from sparsevae.fitting import RECIPES
 
 __all__ = ["ABLATIONS", "METHODS", "RIVALS"]
 
 Method = Callable[[Problem, Dataset, int], Any]
 
 LASSO_RATES = (5.0, 15.0, 50.0, 150.0, 500.0)
-
-
-class WithoutGauge(SparseVAE):
-    """The default without fixed norms of the decoder."""
-
-    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), gauge=False)
-
-
-class WithoutLadder(SparseVAE):
-    """The default with the last rates from the first step."""
-
-    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), ladder=False)
-
-
-class WithoutLooser(SparseVAE):
-    """The default at its own rate only."""
-
-    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), looser=False)
-
-
-class WithoutPolish(SparseVAE):
-    """The default without the last steps on all rows."""
-
-    _ingredients: ClassVar[Ingredients] = replace(Ingredients(), polish=False)
 
 
 class TunedLasso(BaseEstimator):
@@ -78,6 +54,11 @@ def _with(estimator: Callable[..., Any], **options: Any) -> Method:
     )
 
 
+def _without(**ingredient: Any) -> Method:
+    """The default with one field of its recipe turned off, see `Recipe`."""
+    return _with(SparseVAE, recipe=replace(RECIPES["default"], **ingredient))
+
+
 def _known_anchors(problem: Problem, data: Dataset, seed: int) -> SparseVAE:
     """The default, told two anchors of each factor."""
     anchors = {}
@@ -103,10 +84,10 @@ METHODS: dict[str, Method] = {
     "linear-start": _with(SparseVAE, init="rotation"),
     "random-start": _with(SparseVAE, init="random"),
     "identity-covariance": _with(SparseVAE, factor_covariance="identity"),
-    "no-gauge": _with(WithoutGauge),
-    "no-ladder": _with(WithoutLadder),
-    "no-looser": _with(WithoutLooser),
-    "no-polish": _with(WithoutPolish),
+    "no-gauge": _without(gauge=False),
+    "no-ladder": _without(ladder=None),
+    "no-looser": _without(looser=None),
+    "no-polish": _without(polish=False),
 }
 RIVALS = ("vae", "paper", "authors", "beta-vae", "vsc", "oi-vae")
 ABLATIONS = (

@@ -12,9 +12,8 @@ import torch
 from benchmarks.real import Problem
 from benchmarks.speed.timing import interleaved_medians
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
-from sparsevae.modules.oi_vae import OIVAEModule
-from sparsevae.training import Batches, Phase, Table, train
+from sparsevae.modules import LatentModule, Observation, OIVAEModule, SparseVAEModule
+from sparsevae.training import Batches, Phase, RowSource, train
 
 __all__ = ["WANTED", "epochs"]
 
@@ -39,7 +38,7 @@ def epochs(
     """
     X = X if n_rows is None else X[:n_rows]
     candidates = {
-        "SparseVAE": _epochs(problem, X, FactorModule, covariance="identity"),
+        "SparseVAE": _epochs(problem, X, SparseVAEModule, covariance="identity"),
         "OIVAE": _epochs(problem, X, OIVAEModule, samples_per_penalty=1.0),
     }
     if clock == "wall":
@@ -60,14 +59,15 @@ def epochs(
     ]
 
 
-def _epochs(problem: Problem, X: Any, module_class: Any, **options: Any) -> Callable[[int], None]:
+def _epochs(
+    problem: Problem, X: Any, module_class: type[LatentModule], **options: Any
+) -> Callable[[int], None]:
     n_features, settings = X.shape[1], problem.options
     observation = Observation.blank(get_likelihood(problem.likelihood, n_features), n_features)
     generator = torch.Generator().manual_seed(0)
-    module = module_class(
-        observation, settings["n_factors"], settings["hidden_sizes"], generator=generator, **options
-    )
-    batches = Batches(Table(X, observation), torch.arange(X.shape[0]), settings["batch_size"], generator)
+    sizes = {name: settings[name] for name in ("n_factors", "hidden_sizes")}
+    module = module_class(observation, module_class.config_class(**sizes, **options), generator=generator)
+    batches = Batches(RowSource(X, observation), torch.arange(X.shape[0]), settings["batch_size"], generator)
     rate = problem.literal["learning_rate"]
     rates = {name: problem.literal[name] for name in ("spike_rate", "slab_rate")}
 

@@ -16,8 +16,8 @@ from benchmarks.speed.shapes import SHAPES, Shape
 from benchmarks.speed.steps import RATE, Candidate, make_step
 from benchmarks.speed.timing import interleaved_medians
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
-from sparsevae.training import Batches, Phase, Table, train
+from sparsevae.modules import Observation, SparseVAEConfig, SparseVAEModule
+from sparsevae.training import Batches, Phase, RowSource, train
 
 __all__ = ["features", "rows"]
 
@@ -83,8 +83,9 @@ def _stored(X: np.ndarray, folder: Path) -> Iterator[tuple[str, Any]]:
 def _epochs(X: Any) -> Callable[[int], None]:
     observation = Observation.blank(get_likelihood(COUNTS.likelihood, COUNTS.n_features), COUNTS.n_features)
     generator = torch.Generator().manual_seed(0)
-    module = FactorModule(observation, COUNTS.n_factors, (COUNTS.width,) * 2, generator=generator)
-    batches = Batches(Table(X, observation), torch.arange(X.shape[0]), COUNTS.n_samples, generator)
+    config = SparseVAEConfig(n_factors=COUNTS.n_factors, hidden_sizes=(COUNTS.width,) * 2)
+    module = SparseVAEModule(observation, config, generator=generator)
+    batches = Batches(RowSource(X, observation), torch.arange(X.shape[0]), COUNTS.n_samples, generator)
 
     def run(n_epochs: int) -> None:
         train(module, batches, [Phase("final", n_epochs, (RATE, RATE))], generator=generator)

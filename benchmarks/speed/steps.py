@@ -17,8 +17,8 @@ from benchmarks.speed.shapes import Shape, sparse_mask
 from benchmarks.speed.timing import torch_threads
 from sparsevae.decoder import bfloat16_supported, decode_literal
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
-from sparsevae.training import Batches, Table
+from sparsevae.modules import Observation, SparseVAEModule, VAEModule
+from sparsevae.training import Batches, RowSource
 from sparsevae.training.loop import step_threads
 from sparsevae.training.optimizer import ProximalAdam
 
@@ -29,20 +29,21 @@ RATE = 1e-6  # so small that the mask stays what it is, however often a step is 
 CACHED_ROWS = 2048  # of a matrix that stays in the cache, as a block of the decoder does
 
 
-class LoopModule(FactorModule):
+class LoopModule(SparseVAEModule):
     """The paper taken literally: one forward pass per feature."""
 
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
-        return decode_literal(self.mask, z, self.decoder.weights())
+        return decode_literal(self.mask.weight, z, self.decoder.weights())
 
 
-class TensorModule(FactorModule):
+class TensorModule(SparseVAEModule):
     """All features at once in one tensor, differentiated by autograd."""
 
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
         weights = self.decoder.weights()
         assert weights.first is not None
-        h = torch.relu((z.unsqueeze(1) * self.mask).flatten(0, 1) @ weights.first.T)  # (sample · feature) × D
+        masked = (z.unsqueeze(1) * self.mask.weight).flatten(0, 1)  # (sample · feature) × factor
+        h = torch.relu(masked @ weights.first.T)
         for weight, bias in weights.hidden:
             h = torch.relu(torch.nn.functional.linear(h, weight, bias))
         return (h.view(len(z), *weights.heads.shape) * weights.heads).sum(-1) + weights.intercept
@@ -56,7 +57,7 @@ class Candidate(NamedTuple):
     label : str
     module : class
     options : dict
-        Of the module.
+        Of the module's settings.
     n_threads : int or None
         Of torch's kernels; None as the training loop sets them, 0 for all.
     mask : (float, int) or None
@@ -66,7 +67,7 @@ class Candidate(NamedTuple):
     """
 
     label: str
-    module: Callable[..., FactorModule] = FactorModule
+    module: type[VAEModule] = SparseVAEModule
     options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
     n_threads: int | None = None
     mask: tuple[float, int] | None = None
@@ -85,10 +86,8 @@ class Candidate(NamedTuple):
     @property
     def does_all_the_work(self) -> bool:
         """Whether the step has all multiplications of the dense model, so that a rate can be stated."""
-        return self.mask is None and self.options.get("learned_mask", True) and not self.n_replicates
+        return self.mask is None and issubclass(self.module, SparseVAEModule) and not self.n_replicates
 
-
-PLAIN = {"learned_mask": False, "covariance": "identity", "gauge": False}
 
 CANDIDATES = {
     "loop-1": Candidate("literal loop, 1 thread", LoopModule, n_threads=1),
@@ -99,7 +98,7 @@ CANDIDATES = {
     "anchors": Candidate("ours, 80 % anchors", mask=(0.8, 1)),
     "empty": Candidate("ours, 80 % empty rows", mask=(0.8, 0)),
     "replicates": Candidate("ours, each of 8 side by side", n_replicates=8),
-    "plain": Candidate("plain VAE", options=PLAIN),
+    "plain": Candidate("plain VAE", VAEModule),
 }
 
 
@@ -117,36 +116,36 @@ def make_step(candidate: Candidate, shape: Shape, n_hidden: int) -> Callable[[in
     """Build a model and a batch; calling the result with a number takes so many steps."""
     generator = torch.Generator().manual_seed(0)
     observation = Observation.blank(get_likelihood(shape.likelihood, shape.n_features), shape.n_features)
-    module = candidate.module(
-        observation,
-        shape.n_factors,
-        (shape.width,) * n_hidden,
-        replicates=(candidate.n_replicates,) if candidate.n_replicates else (),
-        generator=generator,
-        **candidate.options,
+    config = candidate.module.config_class(
+        n_factors=shape.n_factors, hidden_sizes=(shape.width,) * n_hidden, **candidate.options
     )
-    if module.config["learned_mask"]:
+    replicates = (candidate.n_replicates,) if candidate.n_replicates else ()
+    module = candidate.module(observation, config, replicates=replicates, generator=generator)
+    mask = module.mask
+    if mask is not None:
         with torch.no_grad():
-            mask = torch.randn(module.mask.shape, generator=generator)
-            module.mask.copy_(
-                mask if candidate.mask is None else sparse_mask(mask, *candidate.mask, generator)
+            dense = torch.randn(mask.weight.shape, generator=generator)
+            mask.weight.copy_(
+                dense if candidate.mask is None else sparse_mask(dense, *candidate.mask, generator)
             )
+        # As in all epochs of a rung but the first, zeros stay zeros.
+        mask.zeros_may_return = candidate.mask is None
     module.train()
-    # As in all epochs of a rung but the first, zeros stay zeros.
-    module.zero_gradients = candidate.mask is None
-    x = _rows(shape, generator)
+    rows = RowSource(_rows(shape, generator).numpy(), observation)
+    batches = Batches(rows, torch.arange(rows.n_samples), rows.n_samples, torch.Generator())
+    (whole,) = batches.sequential()
     optimizer = ProximalAdam(module, N_ROWS)
 
     def run(n_steps: int) -> None:
-        with _threads(candidate, module, x):
+        with _threads(candidate, module, batches):
             for _ in range(n_steps):
-                noise = torch.randn(*module.replicates, len(x), module.n_noise, generator=generator)
-                features = module.draw_features(generator)
-                loss = module.loss(x, noise, N_ROWS, features=features)
+                noise = torch.randn(*module.replicates, whole.n_rows, module.n_noise, generator=generator)
+                batch = module.thin(whole, generator)
+                loss, statistics = module.step(batch, noise, N_ROWS)
                 optimizer.zero_grad()
                 (loss.reconstruction + loss.kl + loss.weight_penalty).sum().backward()
                 optimizer.step(RATE)
-                module.closed_form_update(N_ROWS)
+                module.update(statistics, N_ROWS)
 
     return run
 
@@ -177,8 +176,7 @@ def _rows(shape: Shape, generator: torch.Generator) -> Tensor:
     return torch.poisson(torch.rand(size, generator=generator), generator=generator)
 
 
-def _threads(candidate: Candidate, module: FactorModule, x: Tensor) -> AbstractContextManager[None]:
+def _threads(candidate: Candidate, module: VAEModule, batches: Batches) -> AbstractContextManager[None]:
     if candidate.n_threads is not None:
         return torch_threads(candidate.n_threads or torch.get_num_threads())
-    table = Table(x.numpy(), module.observation)
-    return step_threads(module, Batches(table, torch.arange(len(x)), len(x), torch.Generator()))
+    return step_threads(module, batches)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "check_columns_numeric",
     "check_finite",
     "check_fraction",
+    "check_in_memory",
     "check_positive",
     "check_support",
     "column_moments",
@@ -34,7 +35,7 @@ _MANY_ZEROS, _SOME_ZEROS, _FAR = 0.2, 0.01, 3.0  # see `resembles_counts`
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 
 
-def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
+def check_positive(name: str, value: object, *, integer: bool = False) -> None:
     """Refuse what is not a number above zero, or not a whole number of at least one."""
     kind = numbers.Integral if integer else numbers.Real
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
@@ -43,7 +44,7 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
         raise ParameterError(f"Expected {name} to be {what}; got {value!r}. Pass for example {example}.")
 
 
-def check_fraction(name: str, value: Any) -> None:
+def check_fraction(name: str, value: object) -> None:
     """Refuse what is not a number from 0 up to, but not including, 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) < 1.0:
         raise ParameterError(
@@ -52,7 +53,7 @@ def check_fraction(name: str, value: Any) -> None:
         )
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse what is not one of a few words."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
@@ -61,7 +62,28 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         )
 
 
-def check_columns_numeric(X: Any) -> None:
+def check_in_memory(X: TableLike) -> None:
+    """Refuse containers of several tables, and tables that are yet to be computed, by what their types are.
+
+    Neither library is imported. An AnnData object would be taken for a list of its names; a dask collection
+    would be computed in silence, however large it is.
+    """
+    kind = type(X)
+    if all(hasattr(kind, name) for name in ("X", "obs", "var")):
+        raise DataError(
+            f"Expected one table, as an array, data frame or sparse matrix; got {kind.__name__}, which may "
+            "hold several. Pass adata.X or adata.layers['counts'], or adata.to_df() to keep the names of the "
+            "features."
+        )
+    if kind.__module__.split(".")[0] in ("dask", "dask_expr"):
+        raise DataError(
+            f"Expected a table that is there; got a dask {kind.__name__}, which would be computed and "
+            "read into memory as a whole. Pass X.compute() if there is room for it; else save it as a .npy "
+            "file and pass np.load(path, mmap_mode='r')."
+        )
+
+
+def check_columns_numeric(X: TableLike) -> None:
     """Name the columns that do not hold numbers, before an array conversion loses their names."""
     names, types = getattr(X, "columns", None), getattr(X, "dtypes", None)
     if names is None or types is None:
@@ -69,7 +91,7 @@ def check_columns_numeric(X: Any) -> None:
     wrong = [
         name
         for name, dtype in zip(names, list(types), strict=True)
-        if not _is_number_type(str(dtype)) and not _holds_numbers(X[name])
+        if not _is_number_type(str(dtype)) and not _holds_numbers(X[name])  # type: ignore[index]
     ]
     if wrong:
         raise DataError(
@@ -78,7 +100,7 @@ def check_columns_numeric(X: Any) -> None:
         )
 
 
-def check_finite(X: Any, feature_names: Any) -> None:
+def check_finite(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> None:
     """Refuse NaN, infinity and what is too large for float32, and say in which columns they are.
 
     Parameters
@@ -90,7 +112,7 @@ def check_finite(X: Any, feature_names: Any) -> None:
     n_missing = 0
     if sparse.issparse(X):
         wrong = ~(np.abs(X.data) < _LARGEST)
-        np.add.at(bad, X.indices[wrong], 1)
+        np.add.at(bad, X.indices[wrong], 1)  # type: ignore[union-attr]
         n_missing = int(np.isnan(X.data).sum())
     else:
         for block in _row_blocks(X):
@@ -100,7 +122,7 @@ def check_finite(X: Any, feature_names: Any) -> None:
                 n_missing += int(np.isnan(block).sum())
     if not bad.any():
         return
-    where = shown([feature_names[j] for j in np.flatnonzero(bad)])
+    where = shown([feature_names[int(j)] for j in np.flatnonzero(bad)])
     if n_missing:
         raise DataError(
             f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}. Missing "
@@ -114,7 +136,7 @@ def check_finite(X: Any, feature_names: Any) -> None:
     )
 
 
-def check_support(X: Any, support: str, columns: np.ndarray, likelihood: str) -> None:
+def check_support(X: Matrix, support: str, columns: np.ndarray, likelihood: str) -> None:
     """Refuse values that the likelihood of these columns cannot produce.
 
     Parameters
@@ -148,7 +170,7 @@ def check_support(X: Any, support: str, columns: np.ndarray, likelihood: str) ->
             )
 
 
-def column_moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each column in float64, without making a sparse table dense."""
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X.astype(np.float64, copy=False), axis=0)
@@ -167,7 +189,7 @@ def constant_columns(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return variance <= np.maximum(1e-12 * mean**2, _SMALLEST_DEVIATION**2)
 
 
-def resembles_counts(X: Any, mean: np.ndarray, variance: np.ndarray) -> bool:
+def resembles_counts(X: Matrix, mean: np.ndarray, variance: np.ndarray) -> bool:
     """Whether whole numbers of 0 or more look like counts of something, to judge by a typical used column.
 
     Counts of rare things have many zeros. Others have a few at least, vary more than a Poisson allows, and
@@ -185,12 +207,12 @@ def resembles_counts(X: Any, mean: np.ndarray, variance: np.ndarray) -> bool:
     return bool(ratio > OVERDISPERSED and reach > _FAR)
 
 
-def row_totals(X: Any) -> np.ndarray:
+def row_totals(X: Matrix) -> np.ndarray:
     """Sum of each row in float64."""
     return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
-def shown(names: Sequence[Any], most: int = 5) -> str:
+def shown(names: Sequence[object] | np.ndarray, most: int = 5) -> str:
     """The first few of a list of names, for a message."""
     words = ", ".join(repr(str(name)) for name in names[:most])
     return words + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -200,7 +222,7 @@ def _is_number_type(name: str) -> bool:
     return any(word in name.lower() for word in _NUMBER_WORDS) and not name.lower().startswith("interval")
 
 
-def _holds_numbers(column: Any) -> bool:
+def _holds_numbers(column: object) -> bool:
     """Whether a column of Python objects holds numbers all the same."""
     values = np.asarray(column)
     return values.dtype == object and all(isinstance(v, numbers.Real) or v is None for v in values)
@@ -212,11 +234,11 @@ def _row_blocks(X: np.ndarray) -> Iterator[np.ndarray]:
         yield X[begin : begin + step]
 
 
-def _values(X: Any, columns: np.ndarray) -> Iterator[np.ndarray]:
+def _values(X: Matrix, columns: np.ndarray) -> Iterator[np.ndarray]:
     """Values of some columns, in pieces; of a sparse table those that are stored."""
     every = len(columns) == X.shape[1]
     if sparse.issparse(X):
-        yield X.data if every else X[:, columns].data
+        yield np.asarray(X.data if every else X[:, columns].data)
         return
     for block in _row_blocks(X):
         yield block if every else block[:, columns]

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from sparsevae import SparseVAE
+from sparsevae.inspection import codes
 
 from .helpers import files_under, invoke, refusal
 
@@ -130,6 +131,26 @@ def test_force_names_a_file_in_the_run_that_it_did_not_write(shared, quick, tmp_
     assert files_under(out) == before
 
 
+def test_a_fit_checks_its_table_once_and_encodes_each_row_once(shared, quick, frame, tmp_path, monkeypatch):
+    checks, encoded = [], []
+    check, find = SparseVAE._check_table, codes.posterior
+
+    def checked(self, X, *, reset):
+        checks.append(X.shape)
+        return check(self, X, reset=reset)
+
+    def posterior(module, batch):
+        encoded.extend(np.unique(batch.x.numpy(), axis=0).tolist())  # the last row also fills its block up
+        return find(module, batch)
+
+    monkeypatch.setattr(SparseVAE, "_check_table", checked)
+    monkeypatch.setattr(codes, "posterior", posterior)
+    result = invoke("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick)
+    assert result.exit_code == 0, result.stderr
+    assert checks == [frame.shape]
+    assert len(encoded) == len(frame)
+
+
 def test_nothing_is_left_of_a_run_that_fails_while_it_is_written(shared, quick, tmp_path, monkeypatch):
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
@@ -144,7 +165,7 @@ def test_an_interrupted_fit_writes_nothing(shared, quick, tmp_path, monkeypatch)
     def interrupt(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SparseVAE, "fit", interrupt)
+    monkeypatch.setattr(SparseVAE, "fit_codes", interrupt)
     result = invoke("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick)
     assert result.exit_code == 130
     assert "Interrupted: nothing was written." in result.stderr

@@ -158,19 +158,21 @@ print((kilobytes("VmHWM") - before) * 1024)
 
 STEP = """
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
+from sparsevae.modules import Observation, SparseVAEConfig, SparseVAEModule
 from sparsevae.training.optimizer import ProximalAdam
 
 before = kilobytes("VmRSS")
 observation = Observation.blank(get_likelihood("gaussian", 20_000), 20_000)
-module = FactorModule(observation, 30, [128] * int(sys.argv[1]))
+config = SparseVAEConfig(n_factors=30, hidden_sizes=(128,) * int(sys.argv[1]))
+module = SparseVAEModule(observation, config)
 optimizer = ProximalAdam(module, 1000)
 for _ in range(2):
     optimizer.zero_grad()
-    loss = module.loss(torch.randn(128, 20_000), torch.randn(128, 30), 1000)
+    batch = observation.batch(torch.randn(128, 20_000))
+    loss, statistics = module.step(batch, torch.randn(128, 30), 1000)
     (loss.reconstruction + loss.kl).backward()
     optimizer.step(1e-3)
-    module.closed_form_update(1000)
+    module.update(statistics, 1000)
 print((kilobytes("VmHWM") - before) * 1024)
 """
 

@@ -16,8 +16,8 @@ from sparsevae.decoder import decode_literal
 from sparsevae.decoder.threads import n_decoder_threads
 from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
-from sparsevae.training import Batches, Phase, Table, train
+from sparsevae.modules import Observation, SparseVAEConfig, SparseVAEModule
+from sparsevae.training import Batches, Phase, RowSource, train
 
 N_FEATURES, WIDTH = 40, 16  # with blocks of 512 rows more than the decoder calls small
 
@@ -37,7 +37,7 @@ def model():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # an epoch does not settle
         fitted.fit(X)
-    anchors_and_empty_rows(fitted.module_.mask)
+    anchors_and_empty_rows(fitted.module_.mask.weight)
     return fitted
 
 
@@ -49,21 +49,24 @@ def test_scores_means_and_samples_decode_by_the_zeros_of_the_mask(model, paths):
     assert set(paths) == {"decode_sparse"}
     module = model.module_
     z = torch.as_tensor(model.transform(X)).float()
-    expected = module.observation.to_user_units(decode_literal(module.mask, z, module.decoder.weights()))
+    literal = decode_literal(module.mask.weight, z, module.decoder.weights())
+    expected = module.observation.to_user_units(literal)
     np.testing.assert_allclose(means, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_training_takes_the_sparse_path_from_the_second_epoch_of_a_rung(paths):
     generator = torch.Generator().manual_seed(0)
     observation = Observation.blank(get_likelihood("gaussian", N_FEATURES), N_FEATURES)
-    module = FactorModule(observation, 6, (WIDTH, WIDTH), generator=generator)
+    config = SparseVAEConfig(n_factors=6, hidden_sizes=(WIDTH, WIDTH))
+    module = SparseVAEModule(observation, config, generator=generator)
+    mask = module.mask
     with torch.no_grad():
-        module.mask[:, 4:] = 0.0
-        module.mask[:30] = torch.eye(6)[torch.arange(30) % 4]
-        module.frozen.copy_(module.mask == 0)
-        module.frozen[39, 4:] = False  # so that the last factors may come back
-    table = Table(torch.randn(1024, N_FEATURES, generator=generator).numpy(), observation)
-    batches = Batches(table, torch.arange(1024), 512, generator)
+        mask.weight[:, 4:] = 0.0
+        mask.weight[:30] = torch.eye(6)[torch.arange(30) % 4]
+        mask.frozen.copy_(mask.weight == 0)
+        mask.frozen[39, 4:] = False  # so that the last factors may come back
+    source = RowSource(torch.randn(1024, N_FEATURES, generator=generator).numpy(), observation)
+    batches = Batches(source, torch.arange(1024), 512, generator)
     phase = Phase("ladder", 2, (1e-6, 1e-6), spike_rate=1.0, slab_rate=1.0)
     train(module, batches, [phase], generator=generator)
     # In the first epoch zeros might come back: their gradients are needed.
@@ -76,20 +79,20 @@ def test_a_batch_is_one_request_however_many_rows_it_has(monkeypatch, tmp_path, 
     observation = Observation.blank(get_likelihood("poisson", 5), 5)
     asked = []
     if kind == "CSR":
-        table = Table(sparse.csr_array(X), observation)
+        source = RowSource(sparse.csr_array(X), observation)
         getitem = sparse.csr_array.__getitem__
         monkeypatch.setattr(
             sparse.csr_array, "__getitem__", lambda self, key: (asked.append(1), getitem(self, key))[1]
         )
     else:
         np.save(tmp_path / "X.npy", X)
-        table = Table(np.load(tmp_path / "X.npy", mmap_mode="r"), observation)
+        source = RowSource(np.load(tmp_path / "X.npy", mmap_mode="r"), observation)
         getitem = np.memmap.__getitem__
         monkeypatch.setattr(
             np.memmap, "__getitem__", lambda self, key: (asked.append(1), getitem(self, key))[1]
         )
-    batches = Batches(table, torch.arange(64), 16, torch.Generator())
-    rows = torch.cat(list(batches.sequential()))
+    batches = Batches(source, torch.arange(64), 16, torch.Generator())
+    rows = torch.cat([batch.x for batch in batches.sequential()])
     np.testing.assert_array_equal(rows.numpy(), X)
     assert len(asked) == batches.n_batches == 4
 

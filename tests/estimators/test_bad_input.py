@@ -82,6 +82,62 @@ def test_an_array_of_text_is_refused(make_model):
         make_model().fit(np.array([["a", "b"], ["c", "d"]]))
 
 
+@pytest.mark.parametrize("method", ["fit", "transform", "score", "codes", "evidence"])
+def test_an_anndata_object_is_told_apart_from_its_tables(make_model, fitted, make_table, method):
+    anndata = pytest.importorskip("anndata")
+    table = anndata.AnnData(make_table())
+    model = make_model() if method == "fit" else fitted()
+    with pytest.raises(
+        DataError,
+        match=r"Expected one table, .*; got AnnData, .* Pass adata.X or .* or adata.to_df\(\) to keep",
+    ):
+        getattr(model, method)(table)
+
+
+def test_the_tables_of_an_anndata_object_are_taken(fit, make_model, make_table):
+    anndata = pytest.importorskip("anndata")
+    names = [f"gene {j}" for j in range(7)]
+    layers = {"twice": 2.0 * make_table()}
+    table = anndata.AnnData(make_table(), var=pd.DataFrame(index=names), layers=layers)
+    expected = fit(make_model(), make_table()).mask_
+    np.testing.assert_array_equal(fit(make_model(), table.X).mask_, expected)
+    np.testing.assert_array_equal(fit(make_model(), table.layers["twice"]).mask_, expected)
+    named = fit(make_model(), table.to_df())
+    np.testing.assert_array_equal(named.mask_, expected)
+    assert named.feature_names().tolist() == names
+
+
+def test_a_data_frame_may_have_columns_that_are_called_as_the_parts_of_anndata(fit, make_model, make_table):
+    frame = pd.DataFrame(make_table(), columns=["X", "obs", "var", "layers", "d", "e", "f"])
+    assert fit(make_model(), frame).n_features_in_ == 7
+
+
+@pytest.mark.parametrize("method", ["fit", "transform", "score"])
+@pytest.mark.parametrize("kind", ["Array", "DataFrame"])
+def test_a_dask_collection_is_not_computed_in_silence(make_model, fitted, make_table, method, kind):
+    arrays = pytest.importorskip("dask.array")
+    computed = []
+
+    def read(block):
+        computed.append(len(block))
+        return block
+
+    table = arrays.from_array(make_table(), chunks=(20, 7)).map_blocks(
+        read, dtype=float, meta=np.empty((0, 0))
+    )
+    if kind == "DataFrame":
+        frames = pytest.importorskip("dask.dataframe", exc_type=ImportError)
+        table = frames.from_dask_array(table, columns=[f"x{j}" for j in range(7)])
+    model = make_model() if method == "fit" else fitted()
+    with pytest.raises(
+        DataError, match=rf"got a dask {kind}, .* into memory as a whole. Pass X.compute\(\) .*mmap_mode='r'"
+    ):
+        getattr(model, method)(table)
+    assert not computed
+    np.testing.assert_array_equal(table.compute(), make_table())  # what one is told to do
+    assert sum(computed) == 60
+
+
 @pytest.mark.parametrize(
     "shape, message",
     [

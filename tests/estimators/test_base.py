@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy import sparse
 
-from sparsevae.estimators import evaluating
+from sparsevae.inspection.codes import block_size
+from sparsevae.training import RowSource
 
 ROW_SETS = [slice(0, 1), slice(3, 5), slice(None, None, 7), slice(None, None, -1)]
 
@@ -91,7 +92,7 @@ def test_a_subset_of_rows_gets_exactly_the_same_values(fitted, make_table, likel
 @pytest.mark.parametrize("hidden_sizes", [(), (3,), (64, 64)])
 def test_rows_keep_their_values_across_the_boundaries_of_blocks(fit, make_model, make_table, hidden_sizes):
     model = fit(make_model(hidden_sizes=hidden_sizes), make_table())
-    size = evaluating.block_size(model.module_)
+    size = block_size(model.module_)
     X = make_table(n_samples=2 * size + 3)
     scores, Z = model.score_samples(X), model.transform(X)
     rng = np.random.default_rng(0)
@@ -104,9 +105,9 @@ def test_rows_keep_their_values_across_the_boundaries_of_blocks(fit, make_model,
 def test_the_score_is_the_evidence_bound_of_the_model_by_hand(fitted, make_table):
     model, X = fitted(), make_table()
     module, scale = model.module_, model.module_.observation.scale
-    x = module.observation.to_model_units(torch.as_tensor(X, dtype=torch.float32))
+    batch = RowSource(X, module.observation).batch(torch.arange(60))
     draws = torch.randn(3000, 2, generator=torch.Generator().manual_seed(1))
-    by_hand = module.bound(x, draws).numpy() - float(scale.log().sum())
+    by_hand = module.bound(batch, draws).numpy() - float(scale.log().sum())
     np.testing.assert_allclose(model.score_samples(X), by_hand, atol=0.3)
     assert model.score(X) == pytest.approx(by_hand.mean(), abs=0.05)
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.training import RowSource
 
 # A few epochs on few rows do not settle, and say so; tables with empty rows or constant features do, too.
 pytestmark = [
@@ -124,10 +125,10 @@ def test_the_objective_falls(name):
 @every_network
 def test_every_parameter_receives_a_gradient(name, fitted):
     module = fitted(name).module_
-    fresh = type(module)(module.observation, generator=torch.Generator().manual_seed(0), **module.config)
-    x = module.observation.to_model_units(torch.as_tensor(table(), dtype=torch.float32))
-    noise = torch.randn(len(x), fresh.n_noise, generator=torch.Generator().manual_seed(1))
-    fresh.loss(x, noise, len(x)).objective.backward()
+    fresh = type(module)(module.observation, module.config, generator=torch.Generator().manual_seed(0))
+    batch = RowSource(table(), module.observation).batch(torch.arange(40))
+    noise = torch.randn(40, fresh.n_noise, generator=torch.Generator().manual_seed(1))
+    sum(fresh.step(batch, noise, 40).loss).backward()
     without = [n for n, p in fresh.named_parameters() if p.requires_grad and not (p.grad != 0).any()]
     assert without == []
 
@@ -291,7 +292,8 @@ def test_factors_have_the_type_of_the_table(name, dtype, fitted):
 
 @every_network
 def test_devices_are_chosen_and_checked(name):
-    assert new(name, device="cpu").fit(table()).module_.mask.device.type == "cpu"
+    module = new(name, device="cpu").fit(table()).module_
+    assert {tensor.device.type for tensor in module.state_dict().values()} == {"cpu"}
     with pytest.raises(ParameterError, match="Expected device"):
         new(name, device="abacus").fit(table())
 

@@ -98,8 +98,8 @@ def test_constant_features_stay_without_loadings():
 )
 def test_recipes_say_what_the_priors_are_charged_against(recipe, penalty, prior):
     model = OIVAE(2, hidden_sizes=(4,), recipe=recipe, max_epochs=2, random_state=0).fit(two_blocks(40))
-    assert model.module_.config["samples_per_penalty"] == penalty
-    assert model.module_.config["samples_per_weight_prior"] == prior
+    assert model.module_.config.samples_per_penalty == penalty
+    assert model.module_.config.samples_per_weight_prior == prior
 
 
 def test_numbers_follow_sizes_and_then_the_order_of_appearance():

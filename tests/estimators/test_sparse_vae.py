@@ -150,7 +150,7 @@ def test_a_fit_without_factors_can_be_read_all_the_same(fit, make_model):
     noise = np.random.default_rng(0).normal(size=(80, 4))
     model = fit(make_model(recipe="default", n_init=1, max_epochs=8), noise)
     with torch.no_grad():
-        model.module_.mask.zero_()
+        model.module_.mask.weight.zero_()
     model.mask_[:], model.active_factors_ = 0.0, np.array([], dtype=int)
     assert model.loadings().shape == (4, 0)
     assert model.effects().shape == (4, 0)
@@ -166,7 +166,7 @@ def test_a_fit_without_factors_can_be_read_all_the_same(fit, make_model):
 @pytest.mark.parametrize("hidden_sizes", [(), (4,), (4, 4), (4, 3, 5)])
 def test_any_depth_fits_by_any_recipe(fit, make_model, make_table, recipe, hidden_sizes):
     model = fit(make_model(recipe=recipe, hidden_sizes=hidden_sizes, n_init=1, max_epochs=2), make_table())
-    assert model.module_.config["hidden_sizes"] == hidden_sizes
+    assert model.module_.config.hidden_sizes == hidden_sizes
     assert np.isfinite(model.score(make_table()))
 
 
@@ -174,30 +174,30 @@ def test_the_literal_recipes_have_an_identity_prior_and_no_gauge(fit, make_model
     for recipe in ("paper", "authors"):
         model = fit(make_model(recipe=recipe), make_table())
         np.testing.assert_array_equal(model.factor_covariance_, np.eye(2))
-        assert not model.module_.config["gauge"]
-        assert not model.module_.config["linear_path"]
+        assert not model.module_.config.gauge
+        assert not model.module_.config.linear_path
         assert set(model.history_["phase"]) == {"final"}
-        assert model.module_.spike_rate == 10.0
-        assert model.module_.slab_rate == 1.0
-    assert model.module_.config["beta"] == 0.5
-    assert not model.module_.config["keep_rate_ratio"]
+        assert model.module_.mask.spike_rate == 10.0
+        assert model.module_.mask.slab_rate == 1.0
+    assert model.module_.config.beta == 0.5
+    assert not model.module_.config.keep_rate_ratio
 
 
 def test_rates_given_are_the_rates_used(fit, make_model, make_table):
     for recipe in ("default", "paper"):
         settings = {"recipe": recipe, "n_init": 1, "spike_rate": 40.0, "slab_rate": 2.0}
         model = fit(make_model(**settings), make_table())
-        assert float(model.module_.spike_rate) == pytest.approx(40.0)
-        assert float(model.module_.slab_rate) == pytest.approx(2.0)
+        assert float(model.module_.mask.spike_rate) == pytest.approx(40.0)
+        assert float(model.module_.mask.slab_rate) == pytest.approx(2.0)
 
 
 def test_the_inclusion_prior_is_free_down_to_the_indian_buffet(fit, make_model, make_table):
     model = fit(make_model(recipe="default", n_init=1, inclusion_prior=(0.5 / 2, 1.0)), make_table())
-    assert model.module_.config["inclusion_prior"] == (0.25, 1.0)
+    assert model.module_.mask.inclusion_prior == (0.25, 1.0)
     assert ((model.inclusion_rate_ > 0) & (model.inclusion_rate_ < 1)).all()
     assert np.isfinite(model.history_["mask_penalty"]).all()
     default = fit(make_model(), make_table())
-    assert default.module_.config["inclusion_prior"] == (1.0, 7.0)
+    assert default.module_.mask.inclusion_prior == (1.0, 7.0)
 
 
 @pytest.mark.parametrize("recipe", ["paper", "authors"])

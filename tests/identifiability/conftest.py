@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 import torch
 
+from sparsevae.inspection.codes import Codes
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
+from sparsevae.modules import Observation, SparseVAEConfig, SparseVAEModule
 
 NOISE = 0.3
 
 
 class Made(NamedTuple):
-    """A module, and rows that it generates."""
+    """A module, rows that it generates, and their codes."""
 
-    module: FactorModule
+    module: SparseVAEModule
     X: np.ndarray
     factors: np.ndarray
+    codes: Codes
 
 
 @pytest.fixture
@@ -48,17 +50,12 @@ def make_module() -> Callable[..., Made]:
         if likelihood != "gaussian":
             X = rng.poisson(np.exp(0.5 * output + 1.0)).astype(float)
         observation = Observation.blank(get_likelihood(likelihood, n_features), n_features)
-        module = FactorModule(
-            observation,
-            n_factors,
-            (2 * n_factors,),
-            covariance=covariance,
-            generator=torch.Generator().manual_seed(0),
-        )
+        config = SparseVAEConfig(n_factors, (2 * n_factors,), covariance=covariance)
+        module = SparseVAEModule(observation, config, generator=torch.Generator().manual_seed(0))
         support = (rising != 0) | (falling != 0)
         encoder = np.linalg.lstsq(X - X.mean(0), factors, rcond=None)[0].T
         with torch.no_grad():
-            module.mask.copy_(torch.as_tensor(support, dtype=torch.float32))
+            module.mask.weight.copy_(torch.as_tensor(support, dtype=torch.float32))
             module.decoder.first.copy_(torch.cat([torch.eye(n_factors), -torch.eye(n_factors)]))
             module.decoder.heads.copy_(torch.as_tensor(np.hstack([rising, -falling]), dtype=torch.float32))
             module.decoder.intercept.zero_()
@@ -67,6 +64,7 @@ def make_module() -> Callable[..., Made]:
             module.encoder.mean_weight.zero_()
             module.encoder.mean_bias.zero_()
             module.encoder.linear.copy_(torch.as_tensor(encoder, dtype=torch.float32))
-        return Made(module.eval().requires_grad_(False), X, factors)
+        module.eval().requires_grad_(False)
+        return Made(module, X, factors, Codes(module, X))
 
     return make

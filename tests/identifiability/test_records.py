@@ -24,7 +24,7 @@ RISING = np.array([[1, 0], [2, 0], [0, 1], [0, 2], [1, 1]], dtype=float)
 @pytest.fixture
 def certificate(make_module):
     made = make_module(RISING, RISING)
-    return certify(made.module, made.X, feature_names=list("abcde"), factor_names=["f0", "f1"])
+    return certify(made.module, made.codes, feature_names=list("abcde"), factor_names=["f0", "f1"])
 
 
 @pytest.fixture

@@ -19,6 +19,12 @@ def dispersion():
 
 
 @pytest.fixture
+def parameters(dispersion):
+    """One number per feature for each parameter that a likelihood may have."""
+    return {"noise_variance": dispersion, "log_dispersion": dispersion.log()}
+
+
+@pytest.fixture
 def size():
     return torch.tensor([0.2, 0.5, 1.0, 1.5, 3.0, 8.0], dtype=FLOAT64)
 
@@ -29,8 +35,8 @@ def total():
 
 
 @pytest.fixture
-def draw(output, dispersion, size, total, generator):
+def draw(output, parameters, size, total, generator):
     def draw(likelihood):
-        return likelihood.sample(output, dispersion=dispersion, size=size, total=total, generator=generator)
+        return likelihood.sample(output, parameters, size=size, total=total, generator=generator)
 
     return draw

@@ -5,18 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sparsevae.likelihoods import Bernoulli, Gaussian, Mixed, Multinomial, NegativeBinomial, Poisson
+from sparsevae import likelihoods
+from sparsevae.likelihoods import Gaussian, Mixed, Multinomial, NegativeBinomial, Poisson
 
 FLOAT64 = torch.float64
 N_SAMPLES, N_FEATURES = 6, 5
 
-# Every shared test runs on each of these; a new likelihood joins here.
+# Every shared test runs on each of these; a new likelihood joins by being in the registry.
 LIKELIHOODS = {
-    "gaussian": Gaussian(),
-    "multinomial": Multinomial(),
-    "bernoulli": Bernoulli(),
-    "poisson": Poisson(),
-    "negative_binomial": NegativeBinomial(),
+    **{name: kind() for name, kind in likelihoods.LIKELIHOODS.items()},
     "mixed": Mixed([(Poisson(), [3, 0]), (Gaussian(), [1]), (NegativeBinomial(), [2, 4])]),
     "mixed with words": Mixed([(Gaussian(), [0, 4]), (Multinomial(), [1, 2, 3])]),
 }

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sparsevae.likelihoods import get_likelihood
-from sparsevae.modules import FactorModule, Observation
+from sparsevae.modules import Observation, SparseVAEModule
 
 N_FEATURES = 6
 
@@ -28,25 +28,37 @@ def _make_observation(likelihood="gaussian", n_features=N_FEATURES, **units):
     return Observation(parts, **{**values, **units})
 
 
-def _make_module(likelihood="gaussian", n_factors=3, hidden_sizes=(5, 4), *, seed=0, **options):
+def _make_module(
+    likelihood="gaussian",
+    n_factors=3,
+    hidden_sizes=(5, 4),
+    *,
+    kind=SparseVAEModule,
+    replicates=(),
+    seed=0,
+    **settings,
+):
     """A module with no parameter at its start, in float64."""
     generator = torch.Generator().manual_seed(seed)
-    module = FactorModule(
-        _make_observation(likelihood), n_factors, hidden_sizes, generator=generator, **options
-    ).double()
+    config = kind.config_class(n_factors=n_factors, hidden_sizes=hidden_sizes, **settings)
+    observation = _make_observation(likelihood)
+    module = kind(observation, config, replicates=replicates, generator=generator).double()
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
+        for parameter in module.parameters():
             draw = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            if name == "mask" and not parameter.requires_grad:
-                continue
             parameter.add_(0.2 * draw)
-        module.noise_variance.copy_(0.5 + torch.rand(module.noise_variance.shape, generator=generator))
-        module.inclusion_rate.uniform_(0.1, 0.9, generator=generator)
-        root = torch.randn(*module.replicates, n_factors, 2 * n_factors, generator=generator)
-        covariance = (root @ root.mT).double()
-        deviation = covariance.diagonal(dim1=-2, dim2=-1).sqrt()
-        if options.get("covariance", "learned") != "identity":
-            module.factor_covariance.copy_(covariance / (deviation.unsqueeze(-1) * deviation.unsqueeze(-2)))
+        values = module.nuisance.values()
+        if "noise_variance" in values:
+            draw = torch.rand(values["noise_variance"].shape, generator=generator)
+            values["noise_variance"].copy_(0.5 + draw)
+        if isinstance(module, SparseVAEModule):
+            module.mask.inclusion_rate.uniform_(0.1, 0.9, generator=generator)
+            root = torch.randn(*module.replicates, n_factors, 2 * n_factors, generator=generator)
+            covariance = (root @ root.mT).double()
+            deviation = covariance.diagonal(dim1=-2, dim2=-1).sqrt()
+            if module.config.covariance != "identity":
+                correlation = covariance / (deviation.unsqueeze(-1) * deviation.unsqueeze(-2))
+                module.factor_covariance.copy_(correlation)
     return module
 
 
@@ -55,11 +67,20 @@ def _make_rows(likelihood="gaussian", n_samples=8, n_features=N_FEATURES, seed=1
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(n_samples, 1, generator=generator, dtype=torch.float64)
     noise = torch.randn(n_samples, n_features, generator=generator, dtype=torch.float64)
-    if likelihood == "gaussian":
-        return z + noise
-    if likelihood == "bernoulli":
-        return (z + noise > 0).double()
-    return torch.poisson(2.0 * torch.exp(0.3 * z + 0.3 * noise), generator=generator) + 1.0
+    values = {
+        "real": z + noise,
+        "binary": (z + noise > 0).double(),
+        "count": torch.poisson(2.0 * torch.exp(0.3 * z + 0.3 * noise), generator=generator) + 1.0,
+    }
+    x = torch.empty(n_samples, n_features, dtype=torch.float64)
+    for part, columns in get_likelihood(likelihood, n_features).split(n_features):
+        x[:, columns] = values[part.support][:, columns]
+    return x
+
+
+def _make_batch(likelihood="gaussian", n_samples=8, seed=1):
+    """The same rows as a module takes them."""
+    return _make_observation(likelihood).double().batch(_make_rows(likelihood, n_samples, seed=seed))
 
 
 def _make_noise(n_samples=8, n_factors=3, seed=2):
@@ -81,6 +102,11 @@ def make_module():
 @pytest.fixture(scope="session")
 def make_rows():
     return _make_rows
+
+
+@pytest.fixture(scope="session")
+def make_batch():
+    return _make_batch
 
 
 @pytest.fixture(scope="session")

@@ -16,23 +16,23 @@ MIXED = {"gaussian": [0, 3], "poisson": [1, 4], "bernoulli": [2], "multinomial":
 
 
 @pytest.mark.parametrize(
-    "likelihood, real, count, size, total, dispersed",
+    "likelihood, real, count, size, total",
     [
-        ("gaussian", 6, 0, 0, 0, 0),
-        ("bernoulli", 0, 0, 0, 0, 0),
-        ("poisson", 0, 6, 6, 0, 0),
-        ("negative_binomial", 0, 6, 6, 0, 6),
-        ("multinomial", 0, 6, 0, 6, 0),
-        (MIXED, 2, 3, 2, 1, 0),
+        ("gaussian", 6, 0, 0, 0),
+        ("bernoulli", 0, 0, 0, 0),
+        ("poisson", 0, 6, 6, 0),
+        ("negative_binomial", 0, 6, 6, 0),
+        ("multinomial", 0, 6, 0, 6),
+        (MIXED, 2, 3, 2, 1),
     ],
 )
 def test_columns_are_sorted_by_what_their_likelihood_needs(
-    make_observation, likelihood, real, count, size, total, dispersed
+    make_observation, likelihood, real, count, size, total
 ):
     observation = make_observation(likelihood)
-    kinds = ("real", "count", "size", "total", "dispersed")
+    kinds = ("real", "count", "size", "total")
     counted = [int(getattr(observation, f"{kind}_columns").sum()) for kind in kinds]
-    assert counted == [real, count, size, total, dispersed]
+    assert counted == [real, count, size, total]
 
 
 def test_units_go_there_and_back(make_observation, generator):
@@ -79,22 +79,22 @@ def test_the_encoder_sees_standardised_logarithms_of_scaled_counts(make_observat
     x = torch.tensor([[1.0, 2, 3, 4, 5, 6], [10, 20, 30, 40, 50, 60]], dtype=torch.float64)
     scaled = x / (x.sum(-1, keepdim=True) / observation.mean_total)
     expected = (torch.log1p(scaled) - observation.input_location) / observation.input_scale
-    assert_close(observation.encoder_input(x), expected)
+    assert_close(observation.batch(x).inputs, expected)
     # Rows that differ in size only look the same to the encoder.
-    assert_close(observation.encoder_input(x)[0], observation.encoder_input(x)[1])
+    assert_close(observation.batch(x).inputs[0], observation.batch(x).inputs[1])
 
 
 def test_the_encoder_sees_documents_with_their_length(make_observation):
     observation = make_observation("multinomial").double()
     x = torch.tensor([[1.0, 2, 3, 4, 5, 6]], dtype=torch.float64)
     expected = (torch.log1p(x) - observation.input_location) / observation.input_scale
-    assert_close(observation.encoder_input(x), expected)
+    assert_close(observation.batch(x).inputs, expected)
 
 
 def test_the_encoder_sees_each_kind_of_a_mixed_table_in_its_own_way(make_observation):
     observation = make_observation(MIXED, input_location=np.zeros(6), input_scale=np.ones(6), mean_total=4.0)
     x = torch.tensor([[-5.0, 3.0, 1.0, 2.0, 1.0, 7.0]])
-    seen = observation.encoder_input(x)[0].tolist()
+    seen = observation.batch(x).inputs[0].tolist()
     assert seen == pytest.approx([-5.0, math.log(4), 1.0, 2.0, math.log(2), math.log(8)])
 
 
@@ -114,3 +114,35 @@ def test_a_blank_observation_is_filled_by_a_state(make_observation):
     blank.load_state_dict(observation.state_dict())
     for name, value in observation.state_dict().items():
         assert torch.equal(getattr(blank, name), value)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "multinomial", MIXED], ids=str)
+def test_a_batch_has_all_that_is_known_of_its_rows(make_observation, make_rows, likelihood):
+    observation, x = make_observation(likelihood).double(), make_rows(likelihood)
+    batch = observation.batch(x)
+    assert batch.x is x
+    assert_close(batch.inputs, observation.encoder_input(x, observation.size(x)))
+    for value, expected in ((batch.size, observation.size(x)), (batch.total, observation.total(x))):
+        assert (value is None) == (expected is None)
+        assert value is None or torch.equal(value, expected)
+    assert batch.observed is batch.weight is batch.group is batch.features is None
+
+
+def test_a_batch_takes_along_what_it_is_told(make_observation, make_rows):
+    x = make_rows()
+    observed, weight, group = x > 0, torch.rand(8), torch.arange(8) % 3
+    batch = make_observation().double().batch(x, observed=observed, weight=weight, group=group)
+    assert batch.observed is observed
+    assert batch.weight is weight
+    assert batch.group is group
+
+
+def test_rows_of_replicates_are_rows_of_each(make_observation, make_rows):
+    observation = make_observation(MIXED).double()
+    rows = torch.stack([make_rows(MIXED, seed=seed) for seed in range(2)])
+    together = observation.batch(rows)
+    for r in range(2):
+        alone = observation.batch(rows[r])
+        assert_close(together.inputs[r], alone.inputs)
+        assert_close(together.size[r], alone.size)
+        assert_close(together.total[r], alone.total)

@@ -49,7 +49,7 @@ def test_a_loaded_model_is_the_same_to_the_last_bit(tmp_path, likelihood, recipe
     assert all(same(getattr(model, name), getattr(again, name)) for name in fitted)
     for name, value in model.module_.state_dict().items():
         assert torch.equal(again.module_.state_dict()[name], value), name
-    np.testing.assert_array_equal(again.module_.inclusion(), model.module_.inclusion())
+    np.testing.assert_array_equal(again.module_.mask.inclusion(), model.module_.mask.inclusion())
 
 
 @pytest.mark.parametrize("hidden_sizes", [(), (3, 4, 5), [4, 4]])

@@ -26,7 +26,7 @@ from .helpers import rendered
 def refits(model):
     names = model.get_feature_names_out()[model.active_factors_]
     chosen = pd.DataFrame(
-        0.9 * (model.loadings() != 0).to_numpy(), index=model._feature_names(), columns=names
+        0.9 * (model.loadings() != 0).to_numpy(), index=model.feature_names(), columns=names
     )
     return Stability(
         pd.Series(np.linspace(0.4, 1.0, len(names)), index=names),

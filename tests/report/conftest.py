@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sparsevae import SparseVAE
-from sparsevae.report import build_content, gather_evidence, write_report
+from sparsevae.report import build_content, write_report
 
 from .browser import Browser, find_browser
 
@@ -45,7 +45,7 @@ def model(table, linear_model) -> SparseVAE:
 @pytest.fixture(scope="session")
 def evidence(model, table) -> dict[str, Any]:
     samples = [f"<b>sample {i}</b>" for i in range(len(table))]
-    return gather_evidence(model, table, samples=samples, table_name="<i>table</i>.csv")
+    return model.evidence(table, samples=samples, table_name="<i>table</i>.csv")
 
 
 @pytest.fixture(scope="session")

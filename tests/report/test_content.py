@@ -11,7 +11,7 @@ import pytest
 
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability import Stability
-from sparsevae.report import build_content, gather_evidence, render_html, write_report
+from sparsevae.report import build_content, render_html, write_report
 from sparsevae.report.words import summarise
 
 from .conftest import HOSTILE
@@ -109,7 +109,7 @@ def test_evidence_of_another_fit_or_format_is_refused(model, evidence, change):
 
 def test_a_fit_without_factors_has_a_page(table, linear_model):
     model = linear_model(table, np.zeros((len(table), 2)), np.zeros((8, 2)))
-    content = build_content(model, evidence=gather_evidence(model, table))
+    content = build_content(model, evidence=model.evidence(table))
     assert content["summary"] == ["No factor was found in 8 features: no feature uses it."]
     html = render_html(content)
     assert 'id="features"' in html
@@ -167,9 +167,19 @@ def test_every_likelihood_has_a_page(linear_model, family):
     output = factors @ loadings.T
     X = (output > 0) * 1.0 if family == "bernoulli" else rng.poisson(np.exp(output + 1.0)) * 1.0
     model = linear_model(X, factors, loadings, likelihood=family)
-    content = build_content(model, evidence=gather_evidence(model, X))
+    content = build_content(model, evidence=model.evidence(X))
     assert "not proved" in " ".join(content["certificate"]["notes"])
     assert render_html(content)
+
+
+def test_the_largest_factor_is_the_one_that_explains_most_wherever_it_stands(content):
+    """Factors with known anchors keep their places."""
+    first, second = content["factors"]
+    for shares, largest in (((0.2, 0.3), second), ((0.3, 0.2), first), ((None, 0.1), second)):
+        pair = zip((first, second), shares, strict=True)
+        factors = [{**factor, "variance_explained": share} for factor, share in pair]
+        words = summarise({**content, "factors": factors})[-1]
+        assert words.startswith(f"The largest factor, {largest['name']}, explains ")
 
 
 def test_a_fit_in_which_nothing_is_identified_says_so(content):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsevae.report import build_content, gather_evidence, write_report
+from sparsevae.report import build_content, write_report
 
 
 @pytest.fixture(scope="module", params=[3, 25], ids=["sparse", "half full"])
@@ -18,7 +18,7 @@ def large_page(request, linear_model, tmp_path_factory):
         row[own] = rng.uniform(0.1, 0.6, len(own))
     X = factors @ loadings.T + 0.3 * rng.standard_normal((30, 3000))
     model = linear_model(X, factors, loadings)
-    content = build_content(model, evidence=gather_evidence(model, X))
+    content = build_content(model, evidence=model.evidence(X))
     return write_report(content, tmp_path_factory.mktemp("large") / "report.html")["page"]
 
 

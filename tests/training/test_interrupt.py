@@ -11,7 +11,7 @@ import torch
 
 from sparsevae import VAE, SparseVAE
 from sparsevae.exceptions import ConvergenceWarning
-from sparsevae.modules import FactorModule
+from sparsevae.modules import LatentModule, Statistics
 from sparsevae.training import Phase, stop_on_interrupt, train
 from sparsevae.training.interrupt import stop_requested, training_begins
 
@@ -30,14 +30,14 @@ def press(*_: object) -> None:
 
 def interrupt_at_epoch(monkeypatch, n_epochs: int) -> None:
     """Press Ctrl-C in the closed-form update of an epoch, wherever in a fit that is."""
-    update, count = FactorModule.closed_form_update, iter(range(1, 10_000))
+    update, count = LatentModule.update, iter(range(1, 10_000))
 
-    def update_and_press(module: FactorModule, n_samples: int) -> None:
-        update(module, n_samples)
+    def update_and_press(module: LatentModule, statistics: Statistics, n_samples: int) -> None:
+        update(module, statistics, n_samples)
         if next(count) == n_epochs:
             press()
 
-    monkeypatch.setattr(FactorModule, "closed_form_update", update_and_press)
+    monkeypatch.setattr(LatentModule, "update", update_and_press)
 
 
 def run(module, batches, n_phases=2, **options):
@@ -51,21 +51,21 @@ def test_training_ends_with_the_epoch_in_which_ctrl_c_was_pressed(make_module, m
         log = run(module, make_batches(module))
     assert len(log.epochs) == 1
     assert stop.heeded
-    assert module.zero_gradients
+    assert module.mask.zeros_may_return
 
 
 @pytest.mark.parametrize("full_batch", [False, True])
 def test_an_epoch_ends_at_the_end_of_a_batch(make_module, make_batches, monkeypatch, full_batch):
     module = make_module()
-    loss, seen = FactorModule.loss, []
+    step, seen = LatentModule.step, []
 
-    def loss_and_press(self, x, *others, **options):
-        seen.append(len(x))
+    def step_and_press(self, batch, *others):
+        seen.append(batch.n_rows)
         press()
-        return loss(self, x, *others, **options)
+        return step(self, batch, *others)
 
     before = module.decoder.heads.detach().clone()
-    monkeypatch.setattr(FactorModule, "loss", loss_and_press)
+    monkeypatch.setattr(LatentModule, "step", step_and_press)
     phases = [Phase("final", 5, (0.01, 0.01), full_batch=full_batch)]
     with stop_on_interrupt():
         log = train(module, make_batches(module), phases, generator=torch.Generator().manual_seed(0))

@@ -105,7 +105,7 @@ def fit(
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
             say(f"Fitting up to {model.n_factors} factors ...")
             started = time.perf_counter()
-            model.fit(X)
+            codes = model.fit_codes(X)
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)
         say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
@@ -114,6 +114,7 @@ def fit(
                 out,
                 model,
                 data,
+                codes,
                 force=force,
                 notes=[note],
                 warnings=messages,

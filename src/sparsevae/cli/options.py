@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from sparsevae.likelihoods import LIKELIHOODS
+
 __all__ = [
     "DropOption",
     "FeatureNamesOption",
@@ -43,11 +45,8 @@ LikelihoodOption = Annotated[
     typer.Option(
         "--likelihood",
         metavar="NAME",
-        help="gaussian, multinomial, bernoulli, poisson, negative_binomial, or auto: a look at the values "
-        "decides. [default: auto]",
-        autocompletion=one_of(
-            ("auto", "gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial")
-        ),
+        help=f"{', '.join(LIKELIHOODS)}, or auto: a look at the values decides. [default: auto]",
+        autocompletion=one_of(("auto", *LIKELIHOODS)),
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -30,9 +30,23 @@ class MaskedDecoder(nn.Module):
         Source of the random start; torch's global one if not given.
     precision : {"float32", "bfloat16"}
         Of the matrix products; parameters and gradients keep their own type.
+    gauge : bool
+        Whether to begin with the norms of the gauge, see Notes.
 
     Notes
     -----
+    **The gauge.** Without fixed norms the mask has no scale. ``W[:, k] · c`` with ``H_1[:, k] / c`` is the
+    same decoder, and because ReLU is positively homogeneous any c moves into later layers and heads just as
+    well; the penalty on W would then be minimised by W → 0 at no cost. `fix_gauge_` closes every one of these
+    exits by fixed norms, and a bound for the heads:
+
+    .. math:: \|H_1 e_k\| = \sqrt{2 D_1}, \qquad \|e_d^\top H_l\| = \sqrt 2, \qquad \|v_j\| \le 1.
+
+    The constants keep unit-variance inputs at unit variance through ReLU layers of any width, so that
+    :math:`|w_{jk}| \approx 1` is a feature that lives on factor k at any width. Heads may be shorter than
+    their bound, or a feature that nothing explains would have to be matched by a function that varies; the
+    penalty on the mask draws them out to the bound.
+
     Weights start as :math:`N(0, 2/\text{inputs})`, which keeps the size of ReLU activations from layer to
     layer, heads as :math:`N(0, 1/\text{inputs})`, biases and intercepts at zero.
     """
@@ -46,6 +60,7 @@ class MaskedDecoder(nn.Module):
         replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
         precision: str = "float32",
+        gauge: bool = False,
     ) -> None:
         super().__init__()
         sizes = (n_features, n_factors, *hidden_sizes, *replicates)
@@ -73,11 +88,31 @@ class MaskedDecoder(nn.Module):
         self.hidden_biases = nn.ParameterList(zeros(width) for width in widths[2:])
         self.heads = normal(n_features, widths[-1], 1.0)
         self.intercept = zeros(n_features)
+        if gauge:
+            self.fix_gauge_()
 
     def weights(self) -> DecoderWeights:
         """Return the parameters as the record that the decoding functions take; no copy."""
         hidden = tuple(zip(self.hidden_weights, self.hidden_biases, strict=True))
         return DecoderWeights(self.first, hidden, self.heads, self.intercept)
+
+    @torch.no_grad()
+    def fix_gauge_(self) -> None:
+        """Scale every layer to its fixed norm, in place: a projection, after each step."""
+        if self.first is None:
+            # The identity network's heads and the mask are the same numbers twice: keep the mask's.
+            self.heads.fill_(1.0)
+            return
+        _scale_(self.first, dim=-2, norm=self.first_layer_norm())
+        for weight in self.hidden_weights:
+            _scale_(weight, dim=-1, norm=math.sqrt(2.0))
+        norm = torch.linalg.vector_norm(self.heads, dim=-1, keepdim=True)
+        self.heads.div_(norm.clamp_min(1.0))
+
+    def first_layer_norm(self) -> float:
+        """Norm of a column of the first layer in the gauge."""
+        assert self.first is not None, "the identity network has no first layer"
+        return math.sqrt(2.0 * self.first.shape[-2])
 
     def forward(
         self,
@@ -119,3 +154,7 @@ class MaskedDecoder(nn.Module):
             f"n_features={self.n_features}, n_factors={self.n_factors}, hidden_sizes={self.hidden_sizes}, "
             f"replicates={self.replicates}, precision={self.precision!r}"
         )
+
+
+def _scale_(weight: Tensor, *, dim: int, norm: float) -> None:
+    weight.mul_(norm / torch.linalg.vector_norm(weight, dim=dim, keepdim=True).clamp_min(1e-12))

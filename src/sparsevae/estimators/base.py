@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,24 +15,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from sparsevae.estimators.evaluating import block_size, fixed_draws, in_blocks, map_rows
-from sparsevae.estimators.posterior import posterior, row_bounds, row_moments
-from sparsevae.estimators.preparing import FitData, named_likelihood, prepare
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
-from sparsevae.likelihoods import Likelihood
-from sparsevae.modules import FactorModule, Observation
+from sparsevae.fitting import FitData, named_likelihood, prepare
+from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
+from sparsevae.inspection.outputs import expected_rows
+from sparsevae.likelihoods import LIKELIHOODS, Likelihood
+from sparsevae.modules import LatentModule, Observation
+from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     check_columns_numeric,
     check_finite,
     check_fraction,
+    check_in_memory,
     check_positive,
     check_support,
-    row_totals,
 )
 
-__all__ = ["FactorEstimator", "FitData", "TableEstimator"]
+__all__ = ["FactorEstimator", "TableEstimator", "new_random_state"]
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -52,7 +53,13 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # -- tables ---------------------------------------------------------------------------------------------
 
-    def _check_table(self, X: Any, *, reset: bool) -> Any:
+    def check_table(self, X: TableLike) -> Matrix:
+        """The table as an array or CSR matrix, checked against the one that fit saw."""
+        check_is_fitted(self, self._fitted)
+        return self._check_table(X, reset=False)
+
+    def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
+        check_in_memory(X)
         check_columns_numeric(X)
         try:
             X = validate_data(
@@ -69,18 +76,20 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
         return self._check_values(X)
 
-    def _check_values(self, X: Any) -> Any:
-        check_finite(X, self._feature_names())
-        for part, columns in self._likelihood().split(X.shape[1]):
+    def _check_values(self, X: Matrix) -> Matrix:
+        check_finite(X, self.feature_names())
+        for part, columns in self.resolved_likelihood().split(X.shape[1]):
             check_support(X, part.support, columns, part.name)
         return X
 
-    def _likelihood(self) -> Likelihood:
+    def resolved_likelihood(self) -> Likelihood:
+        """The likelihood as an object, with the columns of the table that fit saw."""
         return named_likelihood(
             self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
         )
 
-    def _feature_names(self) -> np.ndarray:
+    def feature_names(self) -> np.ndarray:
+        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
         if hasattr(self, "feature_names_in_"):
             return np.asarray(self.feature_names_in_, dtype=object)
         return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
@@ -88,10 +97,14 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     # -- using a fit ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: TableLike) -> np.ndarray:
         """Quality of each row, in the units of the table."""
 
-    def score(self, X: Any, y: Any = None) -> float:
+    @abstractmethod
+    def reconstruct(self, X: TableLike) -> np.ndarray:
+        """Expected data of each row from the row itself: shape (n_samples, n_features)."""
+
+    def score(self, X: TableLike, y: object = None) -> float:
         """Mean ELBO per sample in the units of the table; higher is better."""
         return float(self.score_samples(X).mean())
 
@@ -118,17 +131,18 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return load_estimator(cls, path)
 
     @abstractmethod
-    def _state(self) -> dict[str, Any]:
-        """What fit has found, as arrays, tensors, data frames and plain values; `_restore` takes it back."""
+    def saved_state(self) -> dict[str, Any]:
+        """What fit has found: arrays, tensors, data frames and plain values, for `restore_state`."""
 
     @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Become the fitted estimator that `_state` described."""
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator that `saved_state` described."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood != "gaussian"
+        kind = LIKELIHOODS.get(self.likelihood) if isinstance(self.likelihood, str) else None
+        tags.input_tags.positive_only = kind is not None and kind.support != "real"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -138,7 +152,7 @@ class FactorEstimator(TableEstimator):
 
     Attributes
     ----------
-    module_ : FactorModule
+    module_ : LatentModule
         The fitted network, on the CPU and without gradients.
     history_ : DataFrame
         A row per epoch, a column per term of the objective.
@@ -148,12 +162,12 @@ class FactorEstimator(TableEstimator):
         Of the table fitted; names where it had them.
     """
 
-    module_: FactorModule
-    _module_class: ClassVar[Callable[..., FactorModule]] = FactorModule
+    module_: LatentModule
+    _module_class: ClassVar[type[LatentModule]]
 
     # -- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -165,6 +179,35 @@ class FactorEstimator(TableEstimator):
         -------
         self
         """
+        self.fit_codes(X)
+        return self
+
+    def fit_transform(self, X: TableLike, y: object = None, **fit_params: object) -> np.ndarray:
+        """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_factors)
+        """
+        codes = self.fit_codes(X)
+        return codes.means().astype(codes.X.dtype, copy=False)
+
+    def fit_codes(self, X: TableLike) -> Codes:
+        """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Codes
+        """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
         data = self._prepare(X)
@@ -172,38 +215,44 @@ class FactorEstimator(TableEstimator):
             module, history = self._fit_module(data)
         if stop_requested():
             _say_stopped(len(history))
-        self._finish(module, history, data)
-        return self
+        self.module_ = module.cpu().eval().requires_grad_(False)
+        if module.mask is not None:
+            rates = module.mask.rates()
+            module.mask.set_rates(
+                **{k: r.detach().cpu() if isinstance(r, Tensor) else r for k, r in rates.items()}
+            )
+        self.history_ = _tidy(history)
+        self.n_iter_ = len(history)
+        self._n_features_out = module.n_factors
+        codes = Codes(self.module_, data.source.X)
+        self._finish(codes, data)
+        return codes
 
-    def _prepare(self, X: Any) -> FitData:
+    def _prepare(self, X: TableLike) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
-        self._check_parameters()
+        self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         return prepare(
             self._check_table(X, reset=True),
-            self._likelihood(),
-            feature_names=self._feature_names(),
+            self.resolved_likelihood(),
+            feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
             batch_size=self.batch_size,
-            random_state=_random_state(self.random_state),
+            random_state=new_random_state(self.random_state),
             device=self._device(),
         )
 
     @abstractmethod
-    def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
+    def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
         """Return a fitted module without replicates, and its history."""
 
-    def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
-        """Keep the module and set the fitted attributes."""
-        self.module_ = module.cpu().eval().requires_grad_(False)
-        for name in ("spike_rate", "slab_rate"):
-            rate = getattr(module, name)
-            setattr(module, name, rate.detach().cpu() if isinstance(rate, Tensor) else rate)
-        self.history_ = _tidy(history)
-        self.n_iter_ = len(history)
-        self._n_features_out = module.n_factors
+    @abstractmethod
+    def _finish(self, codes: Codes, data: FitData) -> None:
+        """Set the fitted attributes, given the codes of the table fitted."""
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        self._device()
         check_positive("n_factors", self.n_factors, integer=True)
         if not np.iterable(self.hidden_sizes) or isinstance(self.hidden_sizes, str):
             raise ParameterError(
@@ -217,7 +266,6 @@ class FactorEstimator(TableEstimator):
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
-        self._device()
 
     def _device(self) -> torch.device:
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
@@ -233,7 +281,22 @@ class FactorEstimator(TableEstimator):
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
+    def codes(self, X: TableLike) -> Codes:
+        """Posteriors of the rows of a table: checked once, each row encoded once.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Codes
+            What `transform`, `score_samples` and the certificate are made from.
+        """
+        check_is_fitted(self, "module_")
+        return Codes(self.module_, self._check_table(X, reset=False))
+
+    def transform(self, X: TableLike) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
@@ -244,14 +307,10 @@ class FactorEstimator(TableEstimator):
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        check_is_fitted(self, "module_")
-        X = self._check_table(X, reset=False)
-        Z = map_rows(self.module_, X, lambda module, x: posterior(module, x)[0])
-        if self.module_.observation.count_columns.all():
-            Z[row_totals(X) == 0] = 0.0
-        return Z.astype(X.dtype, copy=False)
+        codes = self.codes(X)
+        return codes.means().astype(codes.X.dtype, copy=False)
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
+    def inverse_transform(self, Z: TableLike) -> np.ndarray:
         """Expected data given factors, in the units of the table fitted.
 
         Parameters
@@ -277,7 +336,7 @@ class FactorEstimator(TableEstimator):
         means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
         return means.numpy().astype(dtype, copy=False)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: TableLike) -> np.ndarray:
         """ELBO of each row in the units of the table.
 
         All rows share one fixed set of draws of the factors, so that the result is deterministic and a
@@ -291,15 +350,20 @@ class FactorEstimator(TableEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "module_")
-        X = self._check_table(X, reset=False)
-        return row_bounds(self.module_, X, self._draws(), row_moments(self.module_, X))
+        codes = self.codes(X)
+        return row_bounds(self.module_, codes.X, self.score_draws(), codes.moments())
 
-    def _draws(self) -> Tensor:
-        """Draws of the noise behind `score_samples`: (n_draws, n_noise)."""
+    def reconstruct(self, X: TableLike) -> np.ndarray:
+        """Expected data at the posterior means of the factors; for counts, of a row of average size."""
+        return self.inverse_transform(self.transform(X))
+
+    def score_draws(self) -> Tensor:
+        """Fixed draws of the noise behind `score_samples`: (n_draws, n_noise)."""
         return fixed_draws(self.module_.n_noise)
 
-    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> np.ndarray:
+    def sample(
+        self, n_samples: int = 1, *, random_state: int | np.random.RandomState | None = None
+    ) -> np.ndarray:
         """Draw rows from the fitted model.
 
         Parameters
@@ -315,12 +379,12 @@ class FactorEstimator(TableEstimator):
         check_is_fitted(self, "module_")
         check_positive("n_samples", n_samples, integer=True)
         module, observation = self.module_, self.module_.observation
-        generator = _generator(_random_state(random_state))
+        generator = _generator(new_random_state(random_state))
         blocks = []
         for block in module.draw_prior(n_samples, generator).split(block_size(self.module_)):
             drawn = observation.likelihood.sample(
                 module.decode(block),
-                dispersion=module.dispersion(),
+                module.nuisance.values(),
                 generator=generator,
                 **observation.average_rows(len(block), whole=True),
             )
@@ -329,27 +393,19 @@ class FactorEstimator(TableEstimator):
 
     # -- on disk --------------------------------------------------------------------------------------------
 
-    def _state(self) -> dict[str, Any]:
+    def saved_state(self) -> dict[str, Any]:
+        """What fit has found; the module by its settings and tensors."""
         parameters = self.get_params(deep=False)
         fitted = {name: value for name, value in vars(self).items() if name not in parameters}
         module = fitted.pop("module_")
-        return {
-            "fitted": fitted,
-            "module": {
-                "config": module.config,
-                "spike_rate": module.spike_rate,
-                "slab_rate": module.slab_rate,
-                "tensors": dict(module.state_dict()),
-            },
-        }
+        return {"fitted": fitted, "module": module.to_dict()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator that `saved_state` described, also one of version 0.1."""
         self.__dict__.update(state["fitted"])
-        saved = state["module"]
-        observation = Observation.blank(self._likelihood(), self.n_features_in_)
-        module = self._module_class(observation, generator=torch.Generator(), **saved["config"])
-        module.load_state_dict(saved["tensors"])
-        module.spike_rate, module.slab_rate = saved["spike_rate"], saved["slab_rate"]
+        saved = upgrade_saved_module(state["module"], self._module_class)
+        observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_)
+        module = self._module_class.from_dict(saved, observation)
         self.module_ = module.eval().requires_grad_(False)
 
     # -- helpers --------------------------------------------------------------------------------------------
@@ -357,13 +413,7 @@ class FactorEstimator(TableEstimator):
     def _expected(self, z: Tensor) -> Tensor:
         """Expected data in the units of the table."""
         with torch.no_grad():
-            return self._expected_of(self.module_.decode(z))
-
-    def _expected_of(self, output: Tensor) -> Tensor:
-        """Expected data in the units of the table, given what the decoder puts out."""
-        observation = self.module_.observation
-        means = observation.likelihood.mean(output, **observation.average_rows(len(output)))
-        return observation.to_user_units(means)
+            return expected_rows(self.module_, self.module_.decode(z))
 
 
 def _say_stopped(n_epochs: int) -> None:
@@ -371,7 +421,7 @@ def _say_stopped(n_epochs: int) -> None:
         f"Stopped by the user after {n_epochs} epochs: this is the best model so far, not a finished fit. "
         "Let a fit run to its end before you conclude anything from it.",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -381,7 +431,7 @@ def _tidy(history: pd.DataFrame) -> pd.DataFrame:
     return history.assign(**{name: np.array([np.asarray(v).item() for v in history[name]]) for name in mixed})
 
 
-def _random_state(seed: Any) -> np.random.RandomState:
+def new_random_state(seed: int | np.random.RandomState | None) -> np.random.RandomState:
     """A generator of one's own: numpy's global one is neither read nor moved, also without a seed."""
     return np.random.RandomState() if seed is None else check_random_state(seed)
 

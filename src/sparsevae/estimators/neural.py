@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from sparsevae.estimators.base import FactorEstimator
-from sparsevae.estimators.preparing import FitData
-from sparsevae.estimators.reading import Outputs, average_slopes, strongest_features
-from sparsevae.modules import FactorModule
+from sparsevae.fitting import FitData, Recipe, get_recipe
+from sparsevae.fitting.initial import pytorch_start_, start_at_means_
+from sparsevae.fitting.ladder import patience_for
+from sparsevae.inspection.codes import Codes
+from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, strongest_features
+from sparsevae.modules import LatentModule, ModuleConfig
 from sparsevae.training import Phase, TrainingLog, train
-from sparsevae.training.initial import initial_outputs_, usual_start_
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.loop import Progress, held_out_bound
 from sparsevae.training.progress import progress_bar
-from sparsevae.validation import check_choice, check_positive
+from sparsevae.validation import check_positive
 
 __all__ = ["NeuralEstimator"]
 
-_RECIPES = ("default", "paper", "authors")
-_STEPS = 3000  # gradient steps of a fit by default
-_EPOCHS = (60, 300)
-_USED = (
-    0.01  # variance of a factor's posterior mean above which the factor says something (Burda et al. 2016)
-)
+_USED = 0.01  # variance of a posterior mean above which the factor says something (Burda et al. 2016)
 _ROWS_READ = 2000  # samples behind effects and factors in use
 
 
 class NeuralEstimator(FactorEstimator):
     """Base of the estimators that train one network from random starts.
 
-    A subclass names its module and the module's options; ``recipe="default"`` warms up the KL term, lets the
-    learning rate fall and ends on all rows, the literal recipes do none of that.
+    A subclass names its module and the module's settings; ``recipe="default"`` warms up the KL term, lets the
+    learning rate fall and ends on all rows, the other recipes do none of that.
     """
-
-    _phase: ClassVar[str] = "train"  # what the history calls the main phase
 
     # -- fitting -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
-        """Arguments of the module that are its own; n_warm epochs come before early stopping."""
+    def _config(self, recipe: Recipe, data: FitData, n_warm: int) -> ModuleConfig:
+        """Settings of the module; n_warm epochs come before early stopping."""
 
     def _n_warm(self, epochs: int) -> int:
         """Epochs of the warm-up."""
@@ -55,14 +48,16 @@ class NeuralEstimator(FactorEstimator):
 
     def _n_kl_warm(self, epochs: int) -> int:
         """Epochs of the warm-up over which the KL term grows to its weight."""
-        return max(1, epochs // 16) if self.recipe == "default" else 0
+        part = get_recipe(self.recipe).network.kl_warmup
+        return max(1, epochs // part) if part else 0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        super().check_parameters()
         check_positive("n_init", self.n_init, integer=True)
-        check_choice("recipe", self.recipe, _RECIPES)
+        get_recipe(self.recipe)
 
-    def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
+    def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
         phases, refine = self._schedule(data)
         n_epochs = sum(phase.epochs for phase in phases)
         fits = []
@@ -77,45 +72,40 @@ class NeuralEstimator(FactorEstimator):
             train(module, data.everything, refine, generator=data.generator, progress=progress, log=log)
         return module, log.frame()
 
-    def _new_module(self, data: FitData, n_warm: int) -> FactorModule:
-        module = self._module_class(
-            data.table.observation,
-            self.n_factors,
-            tuple(self.hidden_sizes),
-            noise_scale=data.noise_scale,
-            linear_path=self.recipe == "default",
-            input_dropout=data.input_dropout if self.recipe == "default" else 0.0,
-            generator=data.generator,
-            **self._module_options(data, n_warm),
-        ).to(data.table.device)
+    def _new_module(self, data: FitData, n_warm: int) -> LatentModule:
+        recipe = get_recipe(self.recipe)
+        config = self._config(recipe, data, n_warm)
+        module = self._module_class(data.source.observation, config, generator=data.generator)
+        data.calibrate_(module)
+        module.to(data.source.device)
         self._start_(module, data)
         return module
 
-    def _start_(self, module: FactorModule, data: FitData) -> None:
-        """Begin at the features' means; a literal recipe begins where PyTorch's linear layers do."""
-        if self.recipe == "default":
-            initial_outputs_(module, data.feature_mean)
+    def _start_(self, module: LatentModule, data: FitData) -> None:
+        """Begin at the features' means, or where PyTorch's linear layers do."""
+        if get_recipe(self.recipe).start_at_means:
+            start_at_means_(module, data.feature_mean)
         else:
-            usual_start_(module, data.generator)
+            pytorch_start_(module, data.generator)
 
     def _schedule(self, data: FitData) -> tuple[list[Phase], list[Phase]]:
         """Phases on the training rows, and those that follow on all rows."""
-        epochs, rate = self.max_epochs, self.learning_rate
-        if epochs is None:
-            epochs = int(np.clip(math.ceil(_STEPS / data.n_steps), *_EPOCHS))
-        literal = self.recipe != "default"
-        warm, refined = self._n_warm(epochs), 0 if literal else epochs // 6
+        schedule, rate = get_recipe(self.recipe).network, self.learning_rate
+        epochs = schedule.lengths.epochs(data.n_steps) if self.max_epochs is None else self.max_epochs
+        warm, refined = self._n_warm(epochs), epochs // schedule.refine if schedule.refine else 0
         trained = max(1, epochs - warm - refined)
         phases = []
         if warm:
             kl_warmup = min(warm, self._n_kl_warm(epochs))
             phases = [Phase("warm-up", warm, (rate, rate), kl_warmup=kl_warmup, penalty_warmup=warm)]
-        fall = (rate, rate if literal else 0.1 * rate)
-        phases.append(Phase(self._phase, trained, fall, patience=_patience(trained, data)))
+        fall = (rate, schedule.last_rate * rate)
+        # Whatever the penalty empties may come back while it is at its full strength.
+        patience = patience_for(trained, data)
+        phases.append(Phase("train", trained, fall, zeros_may_return=True, patience=patience))
         return phases, [Phase("refine", refined, (0.1 * rate, 0.02 * rate))] if refined else []
 
     def _train(
-        self, module: FactorModule, data: FitData, phases: list[Phase], progress: Progress | None
+        self, module: LatentModule, data: FitData, phases: list[Phase], progress: Progress | None
     ) -> TrainingLog:
         return train(
             module,
@@ -126,25 +116,24 @@ class NeuralEstimator(FactorEstimator):
             progress=progress,
         )
 
-    def _quality(self, module: FactorModule, data: FitData) -> float:
+    def _quality(self, module: LatentModule, data: FitData) -> float:
         """The held-out bound that chooses among several starts."""
         if self.n_init == 1:
             return 0.0
         rows = data.training if data.validation is None else data.validation
         return float(held_out_bound(module, rows).nan_to_num(-torch.inf))
 
-    def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
-        super()._finish(module, history, data)
-        observation = module.observation
-        z, _ = module.encode(data.table.rows(data.everything.rows[:_ROWS_READ]).cpu())
+    def _finish(self, codes: Codes, data: FitData) -> None:
+        module, observation = self.module_, self.module_.observation
+        z = torch.as_tensor(codes.means(data.everything.rows[:_ROWS_READ].numpy()))
         noise = module.noise_variance.numpy() * observation.scale.numpy() ** 2
         self.noise_variance_ = np.where(observation.real_columns, noise, np.nan).astype(np.float64)
-        self.active_factors_ = np.flatnonzero(self._in_use(module, z))
-        [self.effects_] = average_slopes(Outputs(module, z), self._expected_of)
+        self.active_factors_ = np.flatnonzero(self._in_use(z.numpy()))
+        [self.effects_] = average_slopes(Outputs(module, z), partial(expected_rows, module))
 
-    def _in_use(self, module: FactorModule, z: Tensor) -> np.ndarray:
+    def _in_use(self, codes: np.ndarray) -> np.ndarray:
         """Whether each factor's posterior mean varies from sample to sample."""
-        return (z.var(0) > _USED).numpy()
+        return codes.var(0, ddof=1) > _USED
 
     # -- reading a fit -----------------------------------------------------------------------------------
 
@@ -155,9 +144,7 @@ class NeuralEstimator(FactorEstimator):
         """
         check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(
-            self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
-        )
+        return pd.DataFrame(self.effects_[:, self.active_factors_], index=self.feature_names(), columns=names)
 
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The features that change most with each active factor, in units of their own standard deviation.
@@ -174,9 +161,5 @@ class NeuralEstimator(FactorEstimator):
         scale = self.module_.observation.scale.numpy()[:, None]
         factors = self.get_feature_names_out()[active]
         return strongest_features(
-            np.abs(values["effect"]) / scale, n, factors, self._feature_names(), **values
+            np.abs(values["effect"]) / scale, n, factors, self.feature_names(), **values
         )
-
-
-def _patience(epochs: int, data: FitData) -> int:
-    return max(10, epochs // 5) if data.validation is not None else 0

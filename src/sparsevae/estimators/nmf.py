@@ -14,9 +14,10 @@ from sklearn.decomposition import NMF as MatrixFactorization
 from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.estimators.plug_in import PlugInEstimator
-from sparsevae.estimators.reading import strongest_features
 from sparsevae.exceptions import ConvergenceWarning, DataError
+from sparsevae.inspection.outputs import strongest_features
 from sparsevae.validation import check_fraction, check_positive, row_totals
 
 __all__ = ["NMF"]
@@ -92,7 +93,7 @@ class NMF(PlugInEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -104,10 +105,10 @@ class NMF(PlugInEstimator):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         self.__dict__.pop("components_", None)  # a fit that fails leaves an estimator that is not fitted
-        X = self._check_table(X, reset=True)
-        n_samples, n_features = X.shape
+        table = self._check_table(X, reset=True)
+        n_samples, n_features = table.shape
         model = MatrixFactorization(
             self.n_factors,
             alpha_W=self.alpha / n_features,
@@ -121,7 +122,7 @@ class NMF(PlugInEstimator):
         to_stderr = redirect_stdout(sys.stderr) if self.verbose else nullcontext()
         with warnings.catch_warnings(), to_stderr:
             warnings.simplefilter("ignore", ConvergenceWarning)
-            codes = model.fit_transform(X)
+            codes = model.fit_transform(table)
         # In one order of memory, so that products round the same before and after a round trip to disk.
         self.components_ = np.ascontiguousarray(model.components_)
         # A factor that no row uses stays where it started in scikit-learn; the penalty would have it at zero.
@@ -138,10 +139,10 @@ class NMF(PlugInEstimator):
         objective = float(model.reconstruction_err_)
         self.history_ = pd.DataFrame({"epoch": [self.n_iter_], "objective": [objective]})
         self._n_features_out = self.n_factors
-        self._learn_spread(X)
+        self._learn_spread(table)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: TableLike) -> np.ndarray:
         """Codes of each row: the non-negative least-squares solution given the components.
 
         Parameters
@@ -153,10 +154,9 @@ class NMF(PlugInEstimator):
         ndarray of shape (n_samples, n_factors)
         """
         check_is_fitted(self, self._fitted)
-        X = self._check_table(X, reset=False)
-        return self._codes(X)
+        return self._codes(self._check_table(X, reset=False))
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
+    def inverse_transform(self, Z: TableLike) -> np.ndarray:
         """The product of codes and components.
 
         Parameters
@@ -168,19 +168,19 @@ class NMF(PlugInEstimator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, self._fitted)
-        Z = np.asarray(Z)
-        if Z.ndim != 2 or Z.shape[1] != self.n_factors:
+        codes = np.asarray(Z)
+        if codes.ndim != 2 or codes.shape[1] != self.n_factors:
             raise DataError(
                 f"Expected factors of shape (n_samples, {self.n_factors}), as transform returns; got "
-                f"{Z.shape}. Pass all columns that transform returned."
+                f"{codes.shape}. Pass all columns that transform returned."
             )
-        return Z @ self.components_
+        return codes @ self.components_
 
     def loadings(self) -> pd.DataFrame:
         """The components with names: a row per feature, a column per active factor."""
         check_is_fitted(self, self._fitted)
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self._feature_names(), columns=names)
+        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self.feature_names(), columns=names)
 
     def effects(self) -> pd.DataFrame:
         """Slope of each feature on each factor: for a linear model, the loadings."""
@@ -195,11 +195,12 @@ class NMF(PlugInEstimator):
         check_positive("n", n, integer=True)
         loadings = self.mask_[:, self.active_factors_]
         factors = self.get_feature_names_out()[self.active_factors_]
-        return strongest_features(loadings, n, factors, self._feature_names(), loading=loadings)
+        return strongest_features(loadings, n, factors, self.feature_names(), loading=loadings)
 
     # -- helpers --------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
         check_positive("n_factors", self.n_factors, integer=True)
         check_positive("max_iter", self.max_iter, integer=True)
         if self.alpha != 0:
@@ -207,7 +208,7 @@ class NMF(PlugInEstimator):
         if self.l1_ratio != 1:
             check_fraction("l1_ratio", self.l1_ratio)
 
-    def _check_values(self, X: Any) -> Any:
+    def _check_values(self, X: Matrix) -> Matrix:
         X = super()._check_values(X)
         lowest = X.min()
         if lowest < 0:
@@ -217,7 +218,7 @@ class NMF(PlugInEstimator):
             )
         return X
 
-    def _codes(self, X: Any) -> np.ndarray:
+    def _codes(self, X: Matrix) -> np.ndarray:
         """Codes, zero for rows without anything in them."""
         if not self.components_.any():
             return np.zeros((X.shape[0], self.n_factors), dtype=X.dtype)
@@ -234,7 +235,7 @@ class NMF(PlugInEstimator):
         codes[row_totals(X) == 0] = 0.0
         return codes
 
-    def _reconstruct(self, X: Any) -> np.ndarray:
+    def _reconstruct(self, X: Matrix) -> np.ndarray:
         return self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:

@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from sparsevae.estimators.neural import NeuralEstimator
-from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
-from sparsevae.modules import FactorModule
-from sparsevae.modules.oi_vae import OIVAEModule
-from sparsevae.training.initial import initial_outputs_
+from sparsevae.fitting import FitData, Recipe, get_recipe
+from sparsevae.fitting.initial import start_at_means_
+from sparsevae.inspection.codes import Codes
+from sparsevae.modules import LatentModule, OIVAEConfig, OIVAEModule
 from sparsevae.validation import check_positive
 
 __all__ = ["OIVAE"]
+
+
+@dataclass(frozen=True)
+class _OIVAERecipe:
+    """What a recipe means for OI-VAE.
+
+    Attributes
+    ----------
+    warm_up : int
+        One part in so many of the epochs, in which generators may grow before the penalty empties their
+        columns; 0 for none.
+    samples_per_penalty, samples_per_weight_prior : float, optional
+        See `OIVAEConfig`.
+    """
+
+    warm_up: int = 0
+    samples_per_penalty: float | None = 1.0
+    samples_per_weight_prior: float | None = None
+
+
+_RECIPES = {
+    "default": _OIVAERecipe(warm_up=2),
+    "paper": _OIVAERecipe(samples_per_penalty=None),
+    "authors": _OIVAERecipe(samples_per_weight_prior=1.0),
+}
 
 
 class OIVAE(NeuralEstimator):
@@ -72,8 +97,7 @@ class OIVAE(NeuralEstimator):
     """
 
     module_: OIVAEModule
-    _module_class = OIVAEModule
-    _phase = "lasso"
+    _module_class: ClassVar[type[LatentModule]] = OIVAEModule
 
     def __init__(
         self,
@@ -112,46 +136,55 @@ class OIVAE(NeuralEstimator):
 
     # -- fitting -----------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        super().check_parameters()
         check_positive("penalty", self.penalty)
         check_positive("group_width", self.group_width, integer=True)
 
     def _n_warm(self, epochs: int) -> int:
-        # Generators need time to grow: at full strength from the first step the penalty empties every column.
-        return epochs // 2 if self.recipe == "default" else 0
+        part = self._own_recipe().warm_up
+        return epochs // part if part else 0
 
-    def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
-        labels, self.group_names_ = number_groups(self.groups, self._feature_names())
-        return {
-            "groups": labels,
-            "group_width": self.group_width,
-            "penalty": float(self.penalty),
-            "samples_per_penalty": None if self.recipe == "paper" else 1.0,
-            "samples_per_weight_prior": 1.0 if self.recipe == "authors" else None,
-        }
+    def _own_recipe(self) -> _OIVAERecipe:
+        return _RECIPES.get(get_recipe(self.recipe).name, _RECIPES["default"])
 
-    def _new_module(self, data: FitData, n_warm: int) -> FactorModule:
-        module = super()._new_module(data, n_warm)
-        labels = np.asarray(module.config["groups"])
+    def _config(self, recipe: Recipe, data: FitData, n_warm: int) -> OIVAEConfig:
+        own = self._own_recipe()
+        labels, self.group_names_ = number_groups(self.groups, self.feature_names())
+        return OIVAEConfig(
+            n_factors=self.n_factors,
+            hidden_sizes=tuple(self.hidden_sizes),
+            linear_path=recipe.linear_path,
+            input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            groups=tuple(labels),
+            group_width=self.group_width,
+            penalty=float(self.penalty),
+            samples_per_penalty=own.samples_per_penalty,
+            samples_per_weight_prior=own.samples_per_weight_prior,
+        )
+
+    def _new_module(self, data: FitData, n_warm: int) -> LatentModule:
+        module = cast(OIVAEModule, super()._new_module(data, n_warm))
+        labels = np.asarray(module.groups)
         constant = np.array([data.constant[labels == g].all() for g in range(labels.max() + 1)])
         with torch.no_grad():
-            module.frozen[torch.as_tensor(constant)] = True
-            module.mask[torch.as_tensor(constant)] = 0.0
+            module.mask.frozen[torch.as_tensor(constant)] = True
+            module.mask.weight[torch.as_tensor(constant)] = 0.0
         return module
 
-    def _start_(self, module: FactorModule, data: FitData) -> None:
+    def _start_(self, module: LatentModule, data: FitData) -> None:
         # In every recipe: its weights under a penalty, a generator cannot make up for a far-off intercept.
-        initial_outputs_(module, data.feature_mean)
+        start_at_means_(cast(OIVAEModule, module), data.feature_mean)
 
-    def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
-        super()._finish(module, history, data)
-        self.group_loadings_ = self.module_.group_loadings().numpy().astype(np.float64)
-        self.mask_ = self.group_loadings_[module.config["groups"]]
+    def _finish(self, codes: Codes, data: FitData) -> None:
+        super()._finish(codes, data)
+        self.group_loadings_ = self.module_.mask.norms().numpy().astype(np.float64)
+        self.mask_ = self.group_loadings_[list(self.module_.groups)]
         self.components_ = self.mask_.T
 
-    def _in_use(self, module: FactorModule, z: Tensor) -> np.ndarray:
-        return module.active().numpy().astype(bool)
+    def _in_use(self, codes: np.ndarray) -> np.ndarray:
+        return self.module_.active().numpy().astype(bool)
 
     # -- reading a fit -----------------------------------------------------------------------------------
 

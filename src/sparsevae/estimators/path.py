@@ -10,23 +10,24 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 
-from sparsevae.estimators.fitting.budget import Budget
-from sparsevae.estimators.fitting.choice import held_out_scores
-from sparsevae.estimators.fitting.procedure import candidate_counts, climbed_candidates
-from sparsevae.estimators.fitting.settings import is_small
-from sparsevae.estimators.preparing import FitData
+from sparsevae.aliases import TableLike
 from sparsevae.estimators.sparse_vae import SparseVAE
 from sparsevae.exceptions import ParameterError
-from sparsevae.modules import FactorModule
-from sparsevae.modules.surgery import select
+from sparsevae.fitting.choice import held_out_scores
+from sparsevae.fitting.data import FitData
+from sparsevae.fitting.ladder import ladder_phases
+from sparsevae.fitting.procedure import climb, find_starts
+from sparsevae.fitting.recipes import Ladder, get_recipe
+from sparsevae.fitting.state import FitState
+from sparsevae.modules import SparseVAEModule
 from sparsevae.training import Phase, train
 from sparsevae.training.progress import progress_bar
-from sparsevae.training.schedule import ladder
 from sparsevae.validation import check_positive
 
 __all__ = ["SparsityPath", "sparsity_path"]
 
 _STEP = 0.5  # epochs of a step relative to those of the ladder
+_LADDER = Ladder(n_rungs=3)  # of a step
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class SparsityPath:
 
 
 def sparsity_path(
-    X: Any,
+    X: TableLike,
     model: SparseVAE | None = None,
     *,
     multiples: Any = None,
@@ -104,21 +105,21 @@ def sparsity_path(
     model = SparseVAE() if model is None else clone(model)
     _check(model)
     wanted = _multiples(multiples, n_steps, span)
-    data = model._prepare(X)
-    budget = Budget.of(model.max_epochs, data.n_steps, small=is_small(model, data))
-    counts = candidate_counts(model, data)
+    settings, data = model.prepare_fit(X)
+    budget = settings.budget(data)
     epochs = max(1, round(_STEP * budget.ladder))
-    total = budget.dense + len(counts) * budget.ladder + len(wanted) * epochs
+    total = budget.dense + 2 * budget.ladder + len(wanted) * epochs
     with progress_bar(model.verbose, total) as progress, torch.random.fork_rng(devices=[]):
-        candidates = climbed_candidates(model, data, counts, budget, progress)
-        modules = [candidate.module for candidate in candidates]
+        state = find_starts(settings, data, FitState(), progress)
+        state = climb(settings, data, state, progress)
+        modules = [candidate.module for candidate in state.candidates]
         first = modules[held_out_scores(modules, data)[0]]
-        steps: dict[float, FactorModule] = {}
+        steps: dict[float, SparseVAEModule] = {}
         # From the default's rate outwards: each step begins where its neighbour ended.
         for side in (wanted[wanted >= 1.0], wanted[wanted < 1.0][::-1]):
             module = first
             for multiple in side:
-                module = select(module, 0)
+                module = module.clone()
                 phases = _phases(first, float(multiple), epochs, model.learning_rate)
                 train(module, data.training, phases, generator=data.generator, progress=progress)
                 steps[float(multiple)] = module
@@ -127,7 +128,7 @@ def sparsity_path(
 
 def _check(model: SparseVAE) -> None:
     if (
-        model.recipe != "default"
+        get_recipe(model.recipe).rates is not None
         or not isinstance(model.init, str)
         or model.anchors
         or not model.hidden_sizes
@@ -152,18 +153,18 @@ def _multiples(multiples: Any, n_steps: int, span: float) -> np.ndarray:
     return values
 
 
-def _phases(first: FactorModule, multiple: float, epochs: int, learning_rate: float) -> list[Phase]:
+def _phases(first: SparseVAEModule, multiple: float, epochs: int, learning_rate: float) -> list[Phase]:
     """A short ladder of its own for each step: entries in the slab do not feel the spike, a lasso they do."""
-    spike = torch.as_tensor(first.spike_rate) * multiple
-    slab = torch.minimum(torch.as_tensor(first.slab_rate), spike)
-    return ladder(epochs, learning_rate, spike_rate=spike, slab_rate=slab, n_rungs=3)
+    spike = torch.as_tensor(first.mask.spike_rate) * multiple
+    slab = torch.minimum(torch.as_tensor(first.mask.slab_rate), spike)
+    return ladder_phases(_LADDER, epochs, learning_rate, spike_rate=spike, slab_rate=slab)
 
 
 def _path(
-    model: SparseVAE, data: FitData, modules: list[FactorModule], multiples: np.ndarray
+    model: SparseVAE, data: FitData, modules: list[SparseVAEModule], multiples: np.ndarray
 ) -> SparsityPath:
     chosen, table = held_out_scores(modules, data)
-    masks = np.stack([module.mask.detach().cpu().numpy().astype(np.float64) for module in modules])
+    masks = np.stack([module.mask.weight.detach().cpu().numpy().astype(np.float64) for module in modules])
     same = ((masks != 0) == (masks[chosen] != 0)).all((1, 2))
     within = table["score"] >= table["score"].max() - table["standard_error"]
     distance = np.where(same & within, np.abs(np.log(multiples)), np.inf)
@@ -171,11 +172,11 @@ def _path(
         chosen = int(distance.argmin())
     table["chosen"] = np.arange(len(table)) == chosen
     table.insert(0, "multiple", multiples)
-    rates = [float(torch.as_tensor(module.spike_rate).mean()) for module in modules]
+    rates = [float(torch.as_tensor(module.mask.spike_rate).mean()) for module in modules]
     table.insert(1, "spike_rate", rates)
     order = np.argsort(-(masks[chosen] != 0).sum(0), kind="stable")
     reason = _reason(table, chosen, same)
-    return SparsityPath(table, masks[:, :, order], model._feature_names(), chosen, reason)
+    return SparsityPath(table, masks[:, :, order], model.feature_names(), chosen, reason)
 
 
 def _reason(table: pd.DataFrame, chosen: int, same: np.ndarray) -> str:

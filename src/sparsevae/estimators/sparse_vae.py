@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
-from sparsevae.estimators.base import FactorEstimator, FitData
-from sparsevae.estimators.explained import Explained, communalities, variance_shares
-from sparsevae.estimators.fitting import Ingredients, fit_default, fit_from_mask
-from sparsevae.estimators.reading import Outputs, average_slopes, order_factors_
+from sparsevae.estimators.base import FactorEstimator
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
+from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
+from sparsevae.fitting.constraints import anchor_entries
 from sparsevae.identifiability import Certificate, Stability, certify
-from sparsevae.modules import FactorModule
-from sparsevae.modules.subset import check_features_per_step
+from sparsevae.identifiability.records import certificate_record
+from sparsevae.inspection.codes import Codes, spread_rows
+from sparsevae.inspection.curves import Responses, directions, response_curves
+from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
+from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
+from sparsevae.inspection.variance import communalities, order_features, signed_strength, variance_shares
+from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
+from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["SparseVAE"]
 
-_RECIPES = ("default", "paper", "authors")
 _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(Explained, FactorEstimator):
+class SparseVAE(FactorEstimator):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -44,10 +51,10 @@ class SparseVAE(Explained, FactorEstimator):
     likelihood : str or dict
         "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
         dict from likelihood to columns.
-    recipe : {"default", "paper", "authors"}
-        "default" is built to find the factors from any seed. "paper" takes the paper literally: identity
+    recipe : {"default", "paper", "authors"} or Recipe
+        "default" is built to find the factors from any seed. "paper" is the paper as printed: identity
         prior covariance, given rates, random networks, no ladder. "authors" repeats the arithmetic of the
-        released code, whose mask has no zeros but by a threshold.
+        authors' published code, whose mask has no zeros but by a threshold.
     spike_rate, slab_rate : float, optional
         Exact Laplace rates λ0 and λ1. By default they are set from the number of samples, the size of the
         mask and the information that a sample carries about each feature, so that they mean the same for any
@@ -91,7 +98,7 @@ class SparseVAE(Explained, FactorEstimator):
     Attributes
     ----------
     mask_ : ndarray of shape (n_features, n_factors)
-        W with exact zeros; columns in order of the variance their factors explain.
+        W with exact zeros; columns in order of the variance their factors explain at the encoder's means.
     components_ : ndarray of shape (n_factors, n_features)
         The mask transposed.
     inclusion_ : ndarray of shape (n_features, n_factors)
@@ -127,14 +134,15 @@ class SparseVAE(Explained, FactorEstimator):
     2
     """
 
-    _ingredients: ClassVar[Ingredients] = Ingredients()
+    module_: SparseVAEModule
+    _module_class: ClassVar[type[LatentModule]] = SparseVAEModule
 
     def __init__(
         self,
         n_factors: int = 10,
         *,
         likelihood: str | Mapping[str, Any] = "gaussian",
-        recipe: str = "default",
+        recipe: str | Recipe = "default",
         spike_rate: float | None = None,
         slab_rate: float | None = None,
         expected_features_per_factor: float | None = None,
@@ -176,11 +184,12 @@ class SparseVAE(Explained, FactorEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        super().check_parameters()
         if self.n_init != "auto":
             check_positive("n_init", self.n_init, integer=True)
-        check_choice("recipe", self.recipe, _RECIPES)
+        get_recipe(self.recipe)
         check_choice("precision", self.precision, PRECISIONS)
         if self.features_per_step is not None:
             check_positive("features_per_step", self.features_per_step, integer=True)
@@ -214,13 +223,50 @@ class SparseVAE(Explained, FactorEstimator):
                 "example anchors={'CD3D': 0, 'CD79A': 1}."
             )
 
-    def _fit_module(self, data: FitData) -> tuple[FactorModule, pd.DataFrame]:
-        check_features_per_step(self.features_per_step, data.table.observation.likelihood)
-        automatic = self.recipe == "default" and isinstance(self.init, str) and self.init == "auto"
-        if automatic and len(self.hidden_sizes) > 0:
-            fitted = fit_default(self, data)
-        else:
-            fitted = fit_from_mask(self, data)
+    def _settings(self, data: FitData) -> FitSettings:
+        """What the fit is asked for, resolved for a table."""
+        recipe, sizes, prior = get_recipe(self.recipe), tuple(self.hidden_sizes), self.inclusion_prior
+        given = None if isinstance(self.factor_covariance, str) else np.asarray(self.factor_covariance)
+        covariance = self.factor_covariance if given is None else "fixed"
+        config = SparseVAEConfig(
+            n_factors=self.n_factors,
+            hidden_sizes=sizes,
+            beta=1.0 / self.n_factors if recipe.kl_per_factor else 1.0,
+            linear_path=recipe.linear_path,
+            features_per_step=self.features_per_step,
+            input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            gauge=recipe.gauge,
+            precision=self.precision,
+            covariance=covariance if recipe.correlated_factors else "identity",
+            inclusion_prior=None if prior is None else (float(prior[0]), float(prior[1])),
+            keep_rate_ratio=recipe.keep_rate_ratio,
+        )
+        automatic = isinstance(self.init, str) and self.init == "auto"
+        return FitSettings(
+            recipe=recipe,
+            config=config,
+            small=FitSettings.is_small(data, sizes),
+            from_vae=recipe.rates is None and automatic and len(sizes) > 0,
+            init=self.init,
+            anchors=anchor_entries(self.anchors, self.feature_names(), self.n_factors),
+            factor_covariance=given,
+            spike_rate=self.spike_rate,
+            slab_rate=self.slab_rate,
+            expected_features_per_factor=self.expected_features_per_factor,
+            n_init=None if self.n_init == "auto" else int(self.n_init),
+            max_epochs=self.max_epochs,
+            learning_rate=self.learning_rate,
+            verbose=self.verbose,
+        )
+
+    def prepare_fit(self, X: TableLike) -> tuple[FitSettings, FitData]:
+        """Settings and rows of a fit that is not begun, for those who take its stages one by one."""
+        data = self._prepare(X)
+        return self._settings(data), data
+
+    def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
+        check_features_per_step(self.features_per_step, data.source.observation.likelihood)
+        fitted = fit_module(self._settings(data), data)
         self.starts_ = fitted.starts
         self.dropped_factors_ = fitted.dropped
         if not fitted.converged and not stop_requested():
@@ -228,33 +274,44 @@ class SparseVAE(Explained, FactorEstimator):
                 f"The mask was still changing when training stopped after {len(fitted.history)} epochs. "
                 "Raise max_epochs, or lower learning_rate.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return fitted.module, fitted.history
 
-    def _finish(self, module: FactorModule, history: pd.DataFrame, data: FitData) -> None:
-        super()._finish(module, history, data)
-        observation = module.observation
-        x = data.table.rows(data.everything.rows[:_ROWS_READ]).cpu()
-        outputs = Outputs(module, module.encode(x)[0])
-        shares = variance_shares(outputs, x)
-        self.communalities_ = communalities(outputs, x)
-        effects, strength = average_slopes(outputs, self._expected_of, lambda output: output)
-        named = sorted(set((self.anchors or {}).values()))
-        order, sign = order_factors_(module, shares.mean(0), effects, strength, named)
-        position = {int(old): new for new, old in enumerate(order)}
-        self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
-        self.variance_shares_ = shares[:, order]
+    def _finish(self, codes: Codes, data: FitData) -> None:
+        module, observation = self.module_, self.module_.observation
+        rows = data.everything.rows[:_ROWS_READ].numpy()
+        batch = codes.batch(rows)
+        self._order_factors(batch)
+        outputs = Outputs(module, torch.as_tensor(codes.means(rows)))
+        self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
-        self.effects_ = effects[:, order] * sign + 0.0  # no negative zeros
-        self.mask_ = module.mask.numpy().astype(np.float64)
+        self.communalities_ = communalities(outputs, batch)
+        [effects] = average_slopes(outputs, partial(expected_rows, module))
+        self.effects_ = effects + 0.0  # no negative zeros
+        self.mask_ = module.mask.weight.numpy().astype(np.float64)
         self.components_ = self.mask_.T
-        self.inclusion_ = module.inclusion().numpy().astype(np.float64)
-        self.inclusion_rate_ = module.inclusion_rate.numpy().astype(np.float64)
+        self.inclusion_ = module.mask.inclusion().numpy().astype(np.float64)
+        self.inclusion_rate_ = module.mask.inclusion_rate.numpy().astype(np.float64)
         noise = module.noise_variance.double() * observation.scale.double().square()
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
+
+    def _order_factors(self, batch: Batch) -> None:
+        """Put the factors in order and sign, as the encoder's means of these rows have it.
+
+        Newton steps end elsewhere when factors have other signs or places: codes are found after this, so
+        that they are those of `transform`.
+        """
+        module = self.module_
+        outputs = Outputs(module, module.encode(batch)[0])
+        explained = variance_shares(outputs, batch).mean(0)
+        effects, strength = average_slopes(outputs, partial(expected_rows, module), torch.Tensor.detach)
+        named = sorted(set((self.anchors or {}).values()))
+        order, _ = order_factors_(module, explained, effects, strength, named)
+        position = {int(old): new for new, old in enumerate(order)}
+        self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
 
     # -- reading a fit --------------------------------------------------------------------------------------
 
@@ -262,7 +319,7 @@ class SparseVAE(Explained, FactorEstimator):
         """The mask with names: a row per feature, a column per active factor."""
         check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self._feature_names(), columns=names)
+        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self.feature_names(), columns=names)
 
     def effects(self) -> pd.DataFrame:
         """Average slope of each feature on each active factor, signed, in units of the feature.
@@ -272,9 +329,7 @@ class SparseVAE(Explained, FactorEstimator):
         """
         check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(
-            self.effects_[:, self.active_factors_], index=self._feature_names(), columns=names
-        )
+        return pd.DataFrame(self.effects_[:, self.active_factors_], index=self.feature_names(), columns=names)
 
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The strongest features of each active factor, by the share of their variance that it explains.
@@ -283,12 +338,12 @@ class SparseVAE(Explained, FactorEstimator):
         """
         check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
-        factors, features = self.get_feature_names_out(), self._feature_names()
+        factors, features = self.get_feature_names_out(), self.feature_names()
         anchors, shares = (self.mask_ != 0).sum(1) == 1, self.variance_shares_
         rows = [
             (factors[k], rank, features[j], self.mask_[j, k], self.effects_[j, k], shares[j, k], anchors[j])
             for k in self.active_factors_
-            for rank, j in enumerate(self._strongest(k)[:n], start=1)
+            for rank, j in enumerate(self.strongest_features(k)[:n], start=1)
         ]
         columns = ["factor", "rank", "feature", "loading", "effect", "share", "anchor"]
         return pd.DataFrame(rows, columns=columns)
@@ -296,25 +351,102 @@ class SparseVAE(Explained, FactorEstimator):
     def anchor_features(self) -> dict[str, list[str]]:
         """Features that depend on one factor only, strongest first, for each active factor."""
         check_is_fitted(self, "module_")
-        names, features = self.get_feature_names_out(), self._feature_names()
+        names, features = self.get_feature_names_out(), self.feature_names()
         anchors = (self.mask_ != 0).sum(1) == 1
         result = {}
         for k in self.active_factors_:
-            result[str(names[k])] = [str(features[j]) for j in self._strongest(k) if anchors[j]]
+            result[str(names[k])] = [str(features[j]) for j in self.strongest_features(k) if anchors[j]]
         return result
 
-    def _strongest(self, k: Any) -> np.ndarray:
-        """Features of a factor, the one of whose variance it explains most first."""
+    def strongest_features(self, k: int | np.integer) -> np.ndarray:
+        """Positions of the features of a factor, the one of whose variance it explains most first."""
         own = np.flatnonzero(self.mask_[:, k])
         return own[np.argsort(-self.variance_shares_[own, k], kind="stable")]
 
-    def identifiability(self, X: Any, *, stability: Stability | None = None) -> Certificate:
+    def communalities(self) -> pd.Series:
+        """Fraction of each feature's variance that the factors explain; their mean is that of the table.
+
+        For a real-valued feature, one less the noise variance over the variance of the feature in the table
+        fitted. For counts and yes/no answers, the fraction of their squared deviations that expected values
+        reproduce, beyond what the size of a row explains. 0 for a feature that uses no factor.
+        """
+        check_is_fitted(self, "module_")
+        return pd.Series(self.communalities_, index=self.feature_names(), name="communality")
+
+    def explained(self) -> pd.DataFrame:
+        """What each active factor explains, and all of them together.
+
+        Returns
+        -------
+        DataFrame
+            A row per active factor and a last one for all: ``variance_explained``, the mean over features of
+            the fraction of variance that is lost when the factor is held at its mean (all: the mean
+            communality; the fractions of correlated or interacting factors overlap and need not sum to it);
+            ``n_features`` that use the factor; ``n_anchors`` among them.
+        """
+        check_is_fitted(self, "module_")
+        used = self.mask_[:, self.active_factors_] != 0
+        anchors = (self.mask_ != 0).sum(1) == 1
+        names = self.get_feature_names_out()[self.active_factors_]
+        parts = pd.DataFrame(
+            {
+                "variance_explained": self.variance_explained_[self.active_factors_],
+                "n_features": used.sum(0),
+                "n_anchors": (used & anchors[:, None]).sum(0),
+            },
+            index=pd.Index(names, name="factor", dtype=object),
+        )
+        parts.loc["all factors"] = [float(self.communalities_.mean()), int(used.any(1).sum()), anchors.sum()]
+        return parts.astype({"n_features": int, "n_anchors": int})
+
+    def link_strength(self) -> np.ndarray:
+        """Signed root of the variance explained by each link; for a linear model, standardised loadings."""
+        check_is_fitted(self, "module_")
+        return signed_strength(self.mask_, self.effects_, self.variance_shares_)
+
+    def feature_order(self) -> np.ndarray:
+        """Positions of the features by their strongest factor, anchors of it first, without factor last."""
+        return order_features(self.mask_, self.link_strength())
+
+    def link_directions(self) -> np.ndarray:
+        """Whether a feature rises with a factor (1), falls (-1), or neither (0): (n_features, n_factors)."""
+        check_is_fitted(self, "module_")
+        return directions(self.module_, self.effects_)
+
+    def responses(
+        self, factor: int, features: Sequence[int], X: TableLike | None = None, *, n_points: int = 1000
+    ) -> Responses:
+        """Response curves of features on a factor, in the units of the table.
+
+        Parameters
+        ----------
+        factor : int
+            Column of the mask.
+        features : sequence of int
+            Rows of the mask.
+        X : array, data frame or sparse matrix of shape (n_samples, n_features), optional
+            Data for the points behind the curves.
+        n_points : int
+            Rows of X that are taken at most, evenly spread.
+
+        Returns
+        -------
+        Responses
+        """
+        check_is_fitted(self, "module_")
+        if X is None:
+            return response_curves(self.module_, {factor: features})[factor]
+        codes = self.codes(X)
+        rows = spread_rows(codes.X.shape[0], n_points)
+        return response_curves(self.module_, {factor: features}, codes, rows)[factor]
+
+    def identifiability(self, X: TableLike | Codes, *, stability: Stability | None = None) -> Certificate:
         """State for each active factor whether it is identified, and why.
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            The table of the fit, or another of its kind.
+        X : array, data frame or sparse matrix of shape (n_samples, n_features), or Codes
+            The table of the fit, or another of its kind; or its `codes`.
         stability : Stability, optional
             From `sparsevae.stability`: adds how often each factor returns to the evidence.
 
@@ -326,11 +458,54 @@ class SparseVAE(Explained, FactorEstimator):
         check_is_fitted(self, "module_")
         return certify(
             self.module_,
-            self._check_table(X, reset=False),
-            feature_names=self._feature_names(),
+            X if isinstance(X, Codes) else self.codes(X),
+            feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,
         )
+
+    def evidence(
+        self,
+        X: TableLike | Codes,
+        *,
+        samples: Sequence[object] | np.ndarray | None = None,
+        table_name: str = "",
+        seen_in_fit: bool = True,
+    ) -> dict[str, Any]:
+        """What a report needs of a table: certificate, ablation, points behind the curves, extreme samples.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features), or Codes
+            A table, or its `codes`.
+        samples : sequence of length n_samples, optional
+            Names of the rows; by default their numbers from 0.
+        table_name : str
+            What to call the table.
+        seen_in_fit : bool
+            Whether it is the table of the fit; costs on another one are held-out costs.
+
+        Returns
+        -------
+        dict
+            Plain values that JSON can hold: format, source, certificate, directions, ablation, curves,
+            samples.
+        """
+        codes = X if isinstance(X, Codes) else self.codes(X)
+        names = self.get_feature_names_out()
+        factors = {int(k): str(names[k]) for k in self.active_factors_}
+        strongest = {k: self.strongest_features(k) for k in factors}
+        return {
+            "format": EVIDENCE_FORMAT,
+            "source": {
+                "table": table_name,
+                "n_samples": int(codes.X.shape[0]),
+                "seen_in_fit": bool(seen_in_fit),
+            },
+            "certificate": certificate_record(self.identifiability(codes)),
+            "directions": self.link_directions()[:, list(factors)].tolist(),
+            **gather_evidence(self.module_, codes, factors, strongest, samples),
+        }
 
 
 def _check_init(init: Any) -> None:

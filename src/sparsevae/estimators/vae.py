@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from sparsevae.estimators.neural import NeuralEstimator
-from sparsevae.estimators.preparing import FitData
+from sparsevae.fitting import FitData, Recipe
+from sparsevae.modules import LatentModule, VAEConfig, VAEModule
 from sparsevae.validation import check_positive
 
 __all__ = ["VAE"]
@@ -68,6 +69,9 @@ class VAE(NeuralEstimator):
     (200, 2)
     """
 
+    module_: VAEModule
+    _module_class: ClassVar[type[LatentModule]] = VAEModule
+
     def __init__(
         self,
         n_factors: int = 10,
@@ -99,10 +103,16 @@ class VAE(NeuralEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        super().check_parameters()
         check_positive("beta", self.beta)
 
-    def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
-        beta = self.beta / self.n_factors if self.recipe == "authors" else self.beta
-        return {"learned_mask": False, "covariance": "identity", "gauge": False, "beta": float(beta)}
+    def _config(self, recipe: Recipe, data: FitData, n_warm: int) -> VAEConfig:
+        return VAEConfig(
+            n_factors=self.n_factors,
+            hidden_sizes=tuple(self.hidden_sizes),
+            beta=float(self.beta / self.n_factors if recipe.kl_per_factor else self.beta),
+            linear_path=recipe.linear_path,
+            input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+        )

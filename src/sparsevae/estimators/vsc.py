@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -11,18 +12,47 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from sparsevae.estimators.evaluating import map_rows
+from sparsevae.aliases import TableLike
 from sparsevae.estimators.neural import NeuralEstimator
-from sparsevae.estimators.preparing import FitData
 from sparsevae.exceptions import ParameterError
-from sparsevae.modules import FactorModule
-from sparsevae.modules.vsc import VSCModule
-from sparsevae.training.initial import usual_layers_
+from sparsevae.fitting import FitData, Recipe, get_recipe
+from sparsevae.fitting.initial import pytorch_layers_
+from sparsevae.inspection.codes import map_rows
+from sparsevae.modules import Batch, LatentModule, VSCConfig, VSCModule
 from sparsevae.validation import check_positive
 
 __all__ = ["VSC"]
 
 _DRAWS = 64  # behind score_samples
+
+
+@dataclass(frozen=True)
+class _VSCRecipe:
+    """What a recipe means for VSC.
+
+    Attributes
+    ----------
+    warm_up : int
+        One part in so many of the epochs, in which gates steepen; 0 for none.
+    warm_kl : bool
+        Whether the divergence grows meanwhile: it would shut gates that have not found their use yet.
+    warm_slabs : bool
+        Whether slabs begin as pure noise, as Tonolini et al. have it.
+    authors_arithmetic : bool
+        See `VSCConfig`.
+    """
+
+    warm_up: int = 3
+    warm_kl: bool = False
+    warm_slabs: bool = False
+    authors_arithmetic: bool = False
+
+
+_RECIPES = {
+    "default": _VSCRecipe(warm_kl=True),
+    "paper": _VSCRecipe(warm_slabs=True),
+    "authors": _VSCRecipe(warm_up=0, authors_arithmetic=True),
+}
 
 
 class VSC(NeuralEstimator):
@@ -44,7 +74,7 @@ class VSC(NeuralEstimator):
         "default" and "paper" differ in the schedule, see `VAE`, and in the warm-up: Tonolini et al. begin
         with slabs that are pure noise, which shuts most gates for good on the tables of this package's
         results, so the default begins with slabs of their own. "authors" repeats the arithmetic of the
-        sparse VAE's released code: a divergence that can be negative, the penalty times ``n_features``
+        sparse VAE's published code: a divergence that can be negative, the penalty times ``n_features``
         instead of ``n_factors``, a prior that stays where it starts, no warm-up, gates that stay soft.
     sparsity : float
         α, the share of open gates towards which the prior is drawn.
@@ -71,7 +101,7 @@ class VSC(NeuralEstimator):
     """
 
     module_: VSCModule
-    _module_class = VSCModule
+    _module_class: ClassVar[type[LatentModule]] = VSCModule
 
     def __init__(
         self,
@@ -106,22 +136,23 @@ class VSC(NeuralEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def inclusion(self, X: Any) -> pd.DataFrame:
+    def inclusion(self, X: TableLike) -> pd.DataFrame:
         """Posterior probability of each factor being in use: a row per sample, a column per factor."""
         check_is_fitted(self, "module_")
-        X = self._check_table(X, reset=False)
 
-        def gates(module: FactorModule, x: Tensor) -> Tensor:
-            return torch.sigmoid(cast(VSCModule, module).posterior(x).logits)
+        def gates(module: LatentModule, batch: Batch) -> Tensor:
+            return torch.sigmoid(cast(VSCModule, module).posterior(batch).logits)
 
-        gamma = map_rows(self.module_, X, gates)
+        gamma = map_rows(self.module_, self._check_table(X, reset=False), gates)
         return pd.DataFrame(gamma.astype(np.float64), columns=self.get_feature_names_out())
 
-    def _draws(self) -> Tensor:
+    def score_draws(self) -> Tensor:
+        """Fixed draws of the noise behind `score_samples`: (n_draws, n_noise)."""
         return _stratified_draws(self.module_.n_noise)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters of the constructor that make no sense."""
+        super().check_parameters()
         check_positive("n_pseudo_inputs", self.n_pseudo_inputs, integer=True)
         check_positive("sparsity", self.sparsity)
         if self.sparsity >= 1:
@@ -130,27 +161,37 @@ class VSC(NeuralEstimator):
                 "0.01."
             )
 
-    def _start_(self, module: FactorModule, data: FitData) -> None:
+    def _start_(self, module: LatentModule, data: FitData) -> None:
         super()._start_(module, data)
-        if self.recipe == "authors":  # with γ capped at one, gates that begin open could not learn to shut
+        if (
+            self._own_recipe().authors_arithmetic
+        ):  # with γ capped, gates that begin open could not learn to shut
             encoder = cast(VSCModule, module).encoder
-            usual_layers_([(encoder.gate_weight, encoder.gate_bias)], data.generator)
+            pytorch_layers_([(encoder.gate_weight, encoder.gate_bias)], data.generator)
+
+    def _own_recipe(self) -> _VSCRecipe:
+        return _RECIPES.get(get_recipe(self.recipe).name, _RECIPES["default"])
 
     def _n_warm(self, epochs: int) -> int:
-        return 0 if self.recipe == "authors" else epochs // 3
+        part = self._own_recipe().warm_up
+        return epochs // part if part else 0
 
     def _n_kl_warm(self, epochs: int) -> int:
-        # As long as the gates are soft: the divergence would shut those that have not found their use yet.
-        return epochs // 3 if self.recipe == "default" else 0
+        return self._n_warm(epochs) if self._own_recipe().warm_kl else 0
 
-    def _module_options(self, data: FitData, n_warm: int) -> dict[str, Any]:
-        return {
-            "sparsity": float(self.sparsity),
-            "n_pseudo_inputs": self.n_pseudo_inputs,
-            "warmup_epochs": n_warm,
-            "warm_slabs": self.recipe == "paper",
-            "released": self.recipe == "authors",
-        }
+    def _config(self, recipe: Recipe, data: FitData, n_warm: int) -> VSCConfig:
+        own = self._own_recipe()
+        return VSCConfig(
+            n_factors=self.n_factors,
+            hidden_sizes=tuple(self.hidden_sizes),
+            linear_path=recipe.linear_path,
+            input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            sparsity=float(self.sparsity),
+            n_pseudo_inputs=self.n_pseudo_inputs,
+            warmup_epochs=n_warm,
+            warm_slabs=own.warm_slabs,
+            authors_arithmetic=own.authors_arithmetic,
+        )
 
 
 def _stratified_draws(n_noise: int) -> Tensor:

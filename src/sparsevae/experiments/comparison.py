@@ -190,8 +190,8 @@ def make_estimators(methods: Methods, **common: object) -> dict[str, TableEstima
     if not chosen:
         raise ParameterError("Expected at least one method; got none. Pass names or estimators.")
     for estimator in chosen.values():
-        if hasattr(estimator, "_check_parameters"):
-            estimator._check_parameters()
+        if hasattr(estimator, "check_parameters"):
+            estimator.check_parameters()
     return chosen
 
 

@@ -20,8 +20,7 @@ from torch import Tensor
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.datasets import Dataset
 from sparsevae.estimators.base import FactorEstimator, TableEstimator
-from sparsevae.estimators.evaluating import map_rows
-from sparsevae.estimators.posterior import row_bounds, row_moments
+from sparsevae.inspection.codes import Codes, map_rows, row_bounds
 from sparsevae.metrics import (
     dci,
     factor_accuracy,
@@ -36,8 +35,7 @@ from sparsevae.metrics import (
     top_words,
     topic_diversity,
 )
-from sparsevae.modules import FactorModule
-from sparsevae.modules.vsc import VSCModule
+from sparsevae.modules import Batch, LatentModule
 
 __all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of", "sparsity_of"]
 
@@ -64,9 +62,10 @@ class Fit:
         return self.estimator.transform(self.test.X)
 
     @cached_property
-    def moments(self) -> np.ndarray:
-        """`row_moments` of the test rows: found once, since finding them costs more than using them."""
-        return row_moments(self.estimator.module_, self.estimator._check_table(self.test.X, reset=False))
+    def posteriors(self) -> Codes:
+        """Posteriors of the test rows: found once, since finding them costs more than using them."""
+        assert isinstance(self.estimator, FactorEstimator)
+        return self.estimator.codes(self.test.X)
 
     @cached_property
     def drawn(self) -> np.ndarray:
@@ -74,23 +73,21 @@ class Fit:
         if not isinstance(self.estimator, FactorEstimator):
             return self.codes
         generator = torch.Generator().manual_seed(self.seed)
-        X = self.estimator._check_table(self.test.X, reset=False)
 
-        def draw(module: FactorModule, x: Tensor, moments: Tensor) -> Tensor:
-            noise = torch.randn(len(x), module.n_noise, generator=generator, dtype=x.dtype)
-            if isinstance(module, VSCModule):  # its posterior is not Gaussian
-                return module.draw(module.posterior(x), noise)
+        def draw(module: LatentModule, batch: Batch, moments: Tensor) -> Tensor:
+            noise = torch.randn(batch.n_rows, module.n_noise, generator=generator, dtype=batch.x.dtype)
             mean, log_variance = moments.chunk(2, -1)
-            return mean + torch.exp(0.5 * log_variance) * noise
+            return module.draw_posterior(batch, (mean, log_variance), noise)
 
-        return map_rows(self.estimator.module_, X, draw, self.moments)
+        posteriors = self.posteriors
+        return map_rows(self.estimator.module_, posteriors.X, draw, posteriors.moments())
 
     def rebuilt(self, X: Matrix) -> np.ndarray:
         """Expected data of each row from the row itself; for counts, up to the row's total."""
         estimator = self.estimator
+        mean = estimator.reconstruct(X)
         if isinstance(estimator, FactorEstimator):
-            return estimator.inverse_transform(estimator.transform(X))
-        mean = estimator._reconstruct(estimator._check_table(X, reset=False))
+            return mean
         return mean if estimator.likelihood == "gaussian" else np.maximum(mean, 0.0)
 
     @cached_property
@@ -149,15 +146,15 @@ def reconstruction_nll(estimator: TableEstimator, X: TableLike, codes: np.ndarra
     """
     if isinstance(estimator, FactorEstimator):
         codes = estimator.transform(X) if codes is None else codes
-        X = estimator._check_table(X, reset=False)
+        X = estimator.check_table(X)
 
-        def log_likelihood(module: FactorModule, x: Tensor, z: Tensor) -> Tensor:
-            return module.log_likelihood(x, module.decode(z))
+        def log_likelihood(module: LatentModule, batch: Batch, z: Tensor) -> Tensor:
+            return module.log_likelihood(batch, module.decode(z))
 
         values = map_rows(estimator.module_, X, log_likelihood, codes).astype(np.float64)
         values = values + float(estimator.module_.observation.log_jacobian())
     else:
-        X = estimator._check_table(X, reset=False)
+        X = estimator.check_table(X)
         values = estimator.score_samples(X)
     return float((_log_coefficient(estimator, X) - values).mean())
 
@@ -172,7 +169,7 @@ def score_of(estimator: TableEstimator, X: TableLike) -> float:
 
 def _log_coefficient(estimator: TableEstimator, X: Matrix) -> np.ndarray:
     total = np.zeros(X.shape[0])
-    for part, columns in estimator._likelihood().split(X.shape[1]):
+    for part, columns in estimator.resolved_likelihood().split(X.shape[1]):
         if not part.factorised:
             counts = X[:, columns]
             counts = counts.toarray() if hasattr(counts, "toarray") else counts
@@ -181,15 +178,17 @@ def _log_coefficient(estimator: TableEstimator, X: Matrix) -> np.ndarray:
 
 
 def _mean_nll(fit: Fit) -> float:
-    has_posterior = isinstance(fit.estimator, FactorEstimator)
-    codes = fit.moments[:, : fit.estimator.module_.n_factors] if has_posterior else None
+    codes = None
+    if isinstance(fit.estimator, FactorEstimator):
+        codes = fit.posteriors.moments()[:, : fit.estimator.module_.n_factors]
     return reconstruction_nll(fit.estimator, fit.test.X, codes)
 
 
 def _bound_nll(fit: Fit) -> float | None:
-    X = fit.estimator._check_table(fit.test.X, reset=False)
+    X = fit.estimator.check_table(fit.test.X)
     if isinstance(fit.estimator, FactorEstimator):
-        bounds = row_bounds(fit.estimator.module_, X, fit.estimator._draws(), fit.moments)
+        moments = fit.posteriors.moments()
+        bounds = row_bounds(fit.estimator.module_, X, fit.estimator.score_draws(), moments)
         score = float(bounds.mean())
     else:
         score = score_of(fit.estimator, X)

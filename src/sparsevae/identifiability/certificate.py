@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
 from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
 from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
+from sparsevae.identifiability.stability import Stability
 from sparsevae.identifiability.verdict import THRESHOLDS, FactorEvidence, judge, theory_notes
-from sparsevae.modules import FactorModule
-from sparsevae.training import Table
+from sparsevae.inspection.codes import Codes, spread_rows
+from sparsevae.modules import SparseVAEModule
 
 __all__ = ["Certificate", "certify"]
 
@@ -74,7 +74,7 @@ class Certificate:
     thresholds: dict[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
     likelihood: str = "gaussian"
 
-    def with_stability(self, stability: Any) -> Certificate:
+    def with_stability(self, stability: Stability) -> Certificate:
         """The same evidence, with how often each factor returned, and the verdicts that follow from both.
 
         Parameters
@@ -109,28 +109,25 @@ class Certificate:
 
 
 def certify(
-    module: FactorModule,
-    X: Any,
+    module: SparseVAEModule,
+    codes: Codes,
     *,
-    feature_names: Sequence[Any] | np.ndarray,
-    factor_names: Sequence[Any] | np.ndarray,
-    stability: Any = None,
-    cross_check: bool = True,
+    feature_names: Sequence[object] | np.ndarray,
+    factor_names: Sequence[object] | np.ndarray,
+    stability: Stability | None = None,
 ) -> Certificate:
     """Examine each active factor of a fitted module on a table.
 
     Parameters
     ----------
-    module : FactorModule
+    module : SparseVAEModule
         Fitted, without replicates, on the CPU.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Checked, in the user's units; the table of the fit or another of its kind.
+    codes : Codes
+        Of the table of the fit, or of another of its kind.
     feature_names, factor_names : sequences of str
         Of all features and of all factors, active or not.
     stability : Stability, optional
         From `sparsevae.stability`: adds how often each factor returns.
-    cross_check : bool
-        Whether to search the correlations of X for anchors, independently of the fit.
 
     Returns
     -------
@@ -138,55 +135,46 @@ def certify(
     """
     support = module.support().numpy()
     active = np.flatnonzero(support.any(0))
-    table = Table(X, module.observation)
-    n_samples = X.shape[0]
-    with torch.no_grad():
-        x = table.rows(_spread(n_samples, _ROWS_FOR_CURVES))
-        z, inputs = module.encode(x)[0], module.observation.encoder_input(x).numpy()
-        data = None
-        if n_samples >= _LEAST_ROWS:
-            many = table.rows(_spread(n_samples, _ROWS_FOR_CORRELATIONS))
-            data = module.observation.encoder_input(many).numpy()
+    n_samples = codes.X.shape[0]
+    rows = spread_rows(n_samples, _ROWS_FOR_CURVES)
+    z, inputs = torch.as_tensor(codes.means(rows)), codes.batch(rows).inputs.numpy()
+    data = None
+    if n_samples >= _LEAST_ROWS:
+        data = codes.batch(spread_rows(n_samples, _ROWS_FOR_CORRELATIONS)).inputs.numpy()
     features, factors = anchor_positions(support)
     curves = response_curves(module, z, features)
     correlation = _factor_correlation(module, z)
-    follow = dominance(module, z[_spread(len(z), _ROWS_FOR_SLOPES)], correlation, features, factors)
+    follow = dominance(module, z[spread_rows(len(z), _ROWS_FOR_SLOPES)], correlation, features, factors)
     evidence = pair_evidence(curves, features, factors, data)
     strength = _strength(module, curves, features, inputs)
-    groups = None
-    if cross_check and data is not None:
-        groups = anchors_from_covariance(data, feature_names=feature_names)
+    groups = None if data is None else anchors_from_covariance(data, feature_names=feature_names)
+    given = (module.mask.frozen | module.mask.known).all(1).numpy()
 
-    names, factor_names = np.asarray(feature_names, dtype=object), [str(name) for name in factor_names]
-    rows = []
+    names, labels = np.asarray(feature_names, dtype=object), [str(name) for name in factor_names]
+    judged = []
     for k in active.tolist():
         own = np.flatnonzero(factors == k)
         item = FactorEvidence.gather(own, features, strength, evidence, follow, names)
-        item.given = [str(names[j]) for j in features[own] if bool((module.frozen | module.known)[j].all())]
-        item.returns = _returns(stability, factor_names[k])
+        item.given = [str(names[j]) for j in features[own] if given[j]]
+        item.returns = _returns(stability, labels[k])
         nearest, item.a3_margin = _nearest(correlation, k, active)
-        item.nearest_factor = None if nearest is None else factor_names[nearest]
+        item.nearest_factor = None if nearest is None else labels[nearest]
         if groups is not None:
             item.confirmed, item.suggested = _cross_check(groups, features[own], names)
         verdict, reason = judge(item, module.observation.likelihood.name)
-        rows.append({"factor": factor_names[k], "verdict": verdict, "reason": reason, **item.columns()})
+        judged.append({"factor": labels[k], "verdict": verdict, "reason": reason, **item.columns()})
     return Certificate(
-        table=_factor_table(rows),
-        pairs=_pairs_table(evidence, features, factors, names, factor_names),
+        table=_factor_table(judged),
+        pairs=_pairs_table(evidence, features, factors, names, labels),
         notes=theory_notes(module.observation, n_samples, _LEAST_ROWS),
         likelihood=module.observation.likelihood.name,
     )
 
 
-def _spread(n_rows: int, most: int) -> Tensor:
-    """Positions of at most so many rows, evenly over the table: the same rows every time."""
-    return torch.linspace(0, n_rows - 1, min(n_rows, most), dtype=torch.float64).round().long()
-
-
-def _factor_correlation(module: FactorModule, z: Tensor) -> np.ndarray:
+def _factor_correlation(module: SparseVAEModule, z: torch.Tensor) -> np.ndarray:
     """Correlation of the factors; under an identity prior, which says nothing about it, that of the means."""
     covariance = module.factor_covariance.double().numpy()
-    if module.config["covariance"] == "identity":
+    if module.config.covariance == "identity":
         covariance = np.atleast_2d(np.cov(z.double().numpy().T))
     scale = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     scale = np.where(scale > 0, scale, 1.0)
@@ -196,7 +184,7 @@ def _factor_correlation(module: FactorModule, z: Tensor) -> np.ndarray:
 
 
 def _strength(
-    module: FactorModule, curves: np.ndarray, features: np.ndarray, inputs: np.ndarray
+    module: SparseVAEModule, curves: np.ndarray, features: np.ndarray, inputs: np.ndarray
 ) -> np.ndarray:
     """Share of each anchor's variance that its factor explains; shape (n_anchors,)."""
     signal = curves.var(0)
@@ -222,7 +210,7 @@ def _factor_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).set_index("factor")
 
 
-def _returns(stability: Any, factor: str) -> float:
+def _returns(stability: Stability | None, factor: str) -> float:
     return np.nan if stability is None else float(stability.reproducibility.get(factor, np.nan))
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparsevae.modules import FactorModule
+from sparsevae.inspection.outputs import Outputs
+from sparsevae.modules import SparseVAEModule
 
 __all__ = ["Dominance", "anchor_positions", "curve_differences", "dominance", "response_curves"]
 
@@ -47,7 +48,7 @@ def anchor_positions(support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @torch.no_grad()
-def response_curves(module: FactorModule, z: Tensor, features: np.ndarray) -> np.ndarray:
+def response_curves(module: SparseVAEModule, z: Tensor, features: np.ndarray) -> np.ndarray:
     """Decoder outputs of some features at some values of the factors: shape (n_samples, len(features)).
 
     An anchor's output depends on its factor alone, so that its column is its response curve at the samples.
@@ -84,7 +85,11 @@ def curve_differences(curves: np.ndarray) -> np.ndarray:
 
 
 def dominance(
-    module: FactorModule, z: Tensor, factor_correlation: np.ndarray, anchors: np.ndarray, factors: np.ndarray
+    module: SparseVAEModule,
+    z: Tensor,
+    factor_correlation: np.ndarray,
+    anchors: np.ndarray,
+    factors: np.ndarray,
 ) -> Dominance:
     r"""Check assumption A2 at posterior means, for each anchor against every feature.
 
@@ -103,7 +108,7 @@ def dominance(
 
     Parameters
     ----------
-    module : FactorModule
+    module : SparseVAEModule
     z : Tensor of shape (n_samples, n_factors)
         Posterior means.
     factor_correlation : array of shape (n_factors, n_factors)
@@ -123,7 +128,7 @@ def dominance(
     variance, own = np.zeros(module.n_features), np.zeros(len(anchors))
     step = max(1, _SLOPES_AT_ONCE // max(1, module.n_features * len(active)))
     for block in z.split(step):
-        slopes = _slopes(module, block, support, active)  # sample × feature × active factor
+        slopes = _slopes(module, block, active)  # sample × feature × active factor
         spread = slopes @ C
         variance += (slopes * spread).sum((0, 2))
         total = np.abs(slopes).sum(2)
@@ -140,14 +145,11 @@ def dominance(
 
 
 @torch.no_grad()
-def _slopes(module: FactorModule, z: Tensor, support: np.ndarray, active: np.ndarray) -> np.ndarray:
+def _slopes(module: SparseVAEModule, z: Tensor, active: np.ndarray) -> np.ndarray:
     """Central differences of the outputs; only features that use a factor are decoded for it."""
     slopes = np.zeros((len(z), module.n_features, len(active)))
+    outputs = Outputs(module, z)
     for a, k in enumerate(active):
-        features = np.flatnonzero(support[:, k])
-        shift = torch.zeros(z.shape[1])
-        shift[k] = _STEP
-        chosen = torch.as_tensor(features)
-        difference = module.decode(z + shift, chosen) - module.decode(z - shift, chosen)
-        slopes[:, features, a] = difference.double().numpy() / (2 * _STEP)
+        up, down = (outputs.changed(k, z[:, k] + step) for step in (_STEP, -_STEP))
+        slopes[:, :, a] = (up - down).double().numpy() / (2 * _STEP)
     return slopes

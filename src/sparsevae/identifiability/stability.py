@@ -7,16 +7,18 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
+from sparsevae.aliases import TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
 from sparsevae.identifiability.matching import match_factors
 from sparsevae.validation import check_choice, check_positive
@@ -28,6 +30,16 @@ RETURNED = {"overlap": 0.5, "rank_correlation": 0.8}
 
 _CODED_ROWS = 5000  # samples over which ranks are compared
 _CONSENSUS = 0.5
+
+
+class FittedModel(Protocol):
+    """A fitted estimator with a mask, that can be cloned and fitted again."""
+
+    mask_: np.ndarray
+
+    def fit(self, X: TableLike) -> FittedModel: ...
+    def transform(self, X: TableLike) -> np.ndarray: ...
+    def get_feature_names_out(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -102,8 +114,8 @@ class Stability:
 
 
 def stability(
-    model: Any,
-    X: Any,
+    model: FittedModel,
+    X: TableLike,
     n_refits: int = 20,
     how: str = "seed",
     *,
@@ -154,7 +166,7 @@ def stability(
     check_positive("n_refits", n_refits, integer=True)
     check_choice("how", how, ("seed", "bootstrap"))
     table = _by_rows(X)
-    reference = _Reference.of(model, X, table)
+    reference = _Reference.of(model, table)
     seeds = np.random.SeedSequence(_entropy(random_state, model)).generate_state(n_refits)
     jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows) for seed in seeds)
     workers = 1 if _on_accelerator(model) else min(effective_n_jobs(n_jobs), n_refits)
@@ -180,7 +192,7 @@ class _Reference(NamedTuple):
     feature_names: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, X: Any, table: Any) -> _Reference:
+    def of(cls, model: FittedModel, table: Any) -> _Reference:
         n_samples, n_features = table.shape
         if n_features != model.mask_.shape[0] or n_samples < 3:
             raise DataError(
@@ -203,7 +215,7 @@ class _Reference(NamedTuple):
         )
 
 
-def _refit(model: Any, table: Any, seed: int, how: str, rows: np.ndarray) -> _Refit:
+def _refit(model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray) -> _Refit:
     """One refit; what it warned of and why it failed come back as values."""
     fresh = clone(model).set_params(random_state=seed % (2**31 - 1), verbose=0)
     chosen = table
@@ -288,7 +300,7 @@ def _collect(refits: list[_Refit], reference: _Reference, how: str) -> Stability
     )
 
 
-def _entropy(random_state: Any, model: Any) -> int | None:
+def _entropy(random_state: int | None, model: FittedModel) -> int | None:
     for seed in (random_state, getattr(model, "random_state", None)):
         if isinstance(seed, numbers.Integral):
             # Apart from the reference's own stream: a refit with its very seed would agree by construction.
@@ -296,14 +308,15 @@ def _entropy(random_state: Any, model: Any) -> int | None:
     return None
 
 
-def _on_accelerator(model: Any) -> bool:
+def _on_accelerator(model: FittedModel) -> bool:
     device = str(getattr(model, "device", "cpu"))
     return device != "cpu" and (device != "auto" or torch.cuda.is_available())
 
 
-def _by_rows(X: Any) -> Any:
+def _by_rows(X: TableLike) -> Any:
     """A table whose rows can be taken by position; data frames stay data frames, for their names."""
-    return X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "columns") else np.asarray(X)
+    table: Any = X
+    return table.tocsr() if sparse.issparse(X) else table if hasattr(X, "columns") else np.asarray(X)
 
 
 def _take(table: Any, rows: np.ndarray) -> Any:

@@ -1,32 +1,34 @@
-"""The likelihoods of a sample given the decoder's output: densities, means, draws.
+"""The likelihoods of a sample given the decoder's output: densities, means, draws, parameters.
 
 Conventions of the whole package: data ``x`` and decoder ``output`` have shape (..., n_samples, n_features);
-``dispersion`` has shape (..., n_features) and is the noise variance (Gaussian) or the inverse dispersion
-(negative binomial); ``size`` has shape (..., n_samples) and multiplies the rate of a count; ``total`` has
-shape (..., n_samples) and is the number of words of a sample; ``observed`` is boolean and leaves entries out
-where it is False, whatever ``x`` holds there. Log densities contain every normalising constant.
+``parameters`` are those of the distribution beside the output, by name, each with the features last: the
+noise variance of the Gaussian, the log of the negative binomial's inverse dispersion; ``size`` has shape
+(..., n_samples) and multiplies the rate of a count; ``total`` has shape (..., n_samples) and is the number of
+words of a sample; ``observed`` is boolean and leaves entries out where it is False, whatever ``x`` holds
+there. Log densities contain every normalising constant.
 """
 
 from __future__ import annotations
 
-from sparsevae.likelihoods.base import Likelihood
-from sparsevae.likelihoods.densities import (
-    bernoulli_log_prob,
-    gaussian_log_prob,
-    multinomial_log_prob,
-    negative_binomial_log_prob,
-    poisson_log_prob,
-)
-from sparsevae.likelihoods.families import Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson
-from sparsevae.likelihoods.mixed import Mixed, get_likelihood
+from sparsevae.likelihoods.base import Factorised, Likelihood, Parameters
+from sparsevae.likelihoods.bernoulli import Bernoulli, bernoulli_log_prob
+from sparsevae.likelihoods.gaussian import Gaussian, gaussian_log_prob
+from sparsevae.likelihoods.mixed import Mixed
+from sparsevae.likelihoods.multinomial import Multinomial, multinomial_log_prob
+from sparsevae.likelihoods.negative_binomial import NegativeBinomial, negative_binomial_log_prob
+from sparsevae.likelihoods.poisson import Poisson, poisson_log_prob
+from sparsevae.likelihoods.registry import LIKELIHOODS, get_likelihood
 
 __all__ = [
+    "LIKELIHOODS",
     "Bernoulli",
+    "Factorised",
     "Gaussian",
     "Likelihood",
     "Mixed",
     "Multinomial",
     "NegativeBinomial",
+    "Parameters",
     "Poisson",
     "bernoulli_log_prob",
     "gaussian_log_prob",

@@ -1,13 +1,31 @@
-"""What every likelihood offers, so that nothing above has to ask for a likelihood's name."""
+"""What a likelihood is: densities, means, draws, and the parameters beside the decoder's output.
+
+A new likelihood is a subclass of `Likelihood` or `Factorised` in a file of its own, and a line in
+`registry.LIKELIHOODS`; nothing above asks for a likelihood's name.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import numpy as np
+import torch
 from torch import Generator, Tensor
 
-__all__ = ["Likelihood"]
+from sparsevae.exceptions import ParameterError
+
+__all__ = ["SMALLEST_MEAN", "Factorised", "Likelihood", "Parameters", "per_feature"]
+
+SMALLEST_MEAN = 1e-7
+"""A feature that is always zero starts at a finite output."""
+
+Parameters = Mapping[str, Tensor]
+"""Parameters of a likelihood by name; features are the last dimension of each."""
+
+_FLOOR = (
+    1e-6  # smallest mean, probability or fraction of words of a reconstruction: that of the released code
+)
 
 
 class Likelihood(ABC):
@@ -23,25 +41,27 @@ class Likelihood(ABC):
         Which numbers may occur: "real", "count", "binary", or "mixed" where that depends on the column.
     factorised : bool
         Whether features are independent given the output, so that a subset of them has a density of its own.
-    has_dispersion : bool
-        Whether `log_prob` and `sample` need one dispersion per feature.
     uses_size : bool
         Whether a size factor multiplies the mean.
+    shared : frozenset of str
+        Parameters that all replicates have in common.
     """
 
     name: str
     support: str
     factorised: bool = True
-    has_dispersion: bool = False
     uses_size: bool = False
+    shared: frozenset[str] = frozenset()
+
+    # -- the distribution -----------------------------------------------------------------------------------
 
     @abstractmethod
     def log_prob(
         self,
         x: Tensor,
         output: Tensor,
+        parameters: Parameters,
         *,
-        dispersion: Tensor | None = None,
         size: Tensor | None = None,
         observed: Tensor | None = None,
     ) -> Tensor:
@@ -55,8 +75,8 @@ class Likelihood(ABC):
     def sample(
         self,
         output: Tensor,
+        parameters: Parameters,
         *,
-        dispersion: Tensor | None = None,
         size: Tensor | None = None,
         total: Tensor | None = None,
         generator: Generator | None = None,
@@ -68,8 +88,58 @@ class Likelihood(ABC):
         """The output with these feature means (of ``x / size`` where there is a size): (..., n_features)."""
 
     @abstractmethod
-    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
+    def information(self, feature_mean: Tensor, parameters: Parameters) -> Tensor:
         """Fisher information of one sample about each output, at these feature means: (..., n_features)."""
+
+    # -- parameters beside the output -----------------------------------------------------------------------
+
+    def initial_parameters(self, n_features: int, replicates: tuple[int, ...] = ()) -> dict[str, Tensor]:
+        """First values of the parameters: an ``nn.Parameter`` follows gradients, a plain tensor `update`."""
+        return {}
+
+    def statistics(self, x: Tensor, output: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+        """Sums over samples that `update` needs, features last; they add up over batches."""
+        return {}
+
+    def update(self, parameters: Parameters, sums: Parameters, n_samples: int) -> dict[str, Tensor]:
+        """New values of the parameters that have a closed form, given `statistics` of all samples."""
+        return {}
+
+    def log_prior(self, parameters: Parameters) -> Tensor | None:
+        """Log prior of the parameters that have a closed form: shape of the replicates; None for none."""
+        return None
+
+    def noise_variance(self, parameters: Parameters) -> Tensor | None:
+        """Variance of the noise of real-valued features: shape (..., n_features); None for other features."""
+        return None
+
+    # -- reconstructions that come from elsewhere -----------------------------------------------------------
+
+    def possible(self, mean: np.ndarray) -> np.ndarray:
+        """Means of a reconstruction, moved to where nothing that may occur is impossible."""
+        return mean if self.support == "real" else np.maximum(mean, _FLOOR)
+
+    def parameters_from_residuals(
+        self,
+        squares: np.ndarray,
+        means: np.ndarray,
+        squared_means: np.ndarray,
+        n_samples: int,
+        spread: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """Parameters by moments, from a reconstruction's squared errors: arrays of shape (n_features,).
+
+        Parameters
+        ----------
+        squares, means, squared_means : ndarray of shape (n_features,)
+            Sums over samples of the squared errors, of the reconstructed means and of their squares.
+        n_samples : int
+        spread : ndarray of shape (n_features,)
+            Variances of the features.
+        """
+        return {}
+
+    # -- columns --------------------------------------------------------------------------------------------
 
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         """Each simple likelihood with the columns that it describes; a single pair unless columns differ."""
@@ -77,3 +147,37 @@ class Likelihood(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class Factorised(Likelihood):
+    """A likelihood whose features are independent given the output: a sum of elementwise log densities."""
+
+    def log_prob(
+        self,
+        x: Tensor,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        observed: Tensor | None = None,
+    ) -> Tensor:
+        if observed is None:
+            return self.log_density(x, output, parameters, size).sum(-1)
+        # Filled before as well as masked after: a NaN in x would otherwise reach the gradient as 0 · NaN.
+        log_density = self.log_density(torch.where(observed, x, 0.0), output, parameters, size)
+        return torch.where(observed, log_density, 0.0).sum(-1)
+
+    @abstractmethod
+    def log_density(self, x: Tensor, output: Tensor, parameters: Parameters, size: Tensor | None) -> Tensor:
+        """Log density of each entry: shape (..., n_samples, n_features)."""
+
+
+def per_feature(parameters: Parameters, name: str, likelihood: Likelihood) -> Tensor:
+    """A parameter of shape (..., n_features) with a dimension for the samples."""
+    if name not in parameters:
+        raise ParameterError(
+            f"Expected {name}, one number per feature, for the {likelihood.name} likelihood; got "
+            f"{', '.join(parameters) or 'no parameters'}. Pass parameters={{'{name}': ...}}, of shape "
+            "(n_features,)."
+        )
+    return parameters[name].unsqueeze(-2)

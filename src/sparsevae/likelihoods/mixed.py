@@ -1,19 +1,18 @@
-"""Tables whose columns are of different kinds, and the way from what a user typed to a likelihood."""
+"""Tables whose columns are of different kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
 from sparsevae.exceptions import ParameterError
-from sparsevae.likelihoods.base import Likelihood
-from sparsevae.likelihoods.families import Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson
+from sparsevae.likelihoods.base import Likelihood, Parameters
 
-__all__ = ["Mixed", "get_likelihood"]
+__all__ = ["Mixed"]
 
 
 class Mixed(Likelihood):
@@ -33,7 +32,7 @@ class Mixed(Likelihood):
     name = "mixed"
     support = "mixed"
 
-    def __init__(self, parts: Sequence[tuple[Likelihood, Any]]) -> None:
+    def __init__(self, parts: Sequence[tuple[Likelihood, ArrayLike]]) -> None:
         self.parts = [(part, np.asarray(columns, dtype=np.intp)) for part, columns in parts]
         joined = np.concatenate([np.empty(0, np.intp), *(columns for _, columns in self.parts)])
         if joined.size == 0 or not np.array_equal(np.sort(joined), np.arange(joined.size)):
@@ -43,16 +42,16 @@ class Mixed(Likelihood):
                 "Give each column, from 0 to n_features - 1, to one likelihood."
             )
         self.factorised = all(part.factorised for part, _ in self.parts)
-        self.has_dispersion = any(part.has_dispersion for part, _ in self.parts)
         self.uses_size = any(part.uses_size for part, _ in self.parts)
+        self.shared = frozenset().union(*(part.shared for part, _ in self.parts))
         self._original_order = np.argsort(joined)
 
     def log_prob(
         self,
         x: Tensor,
         output: Tensor,
+        parameters: Parameters,
         *,
-        dispersion: Tensor | None = None,
         size: Tensor | None = None,
         observed: Tensor | None = None,
     ) -> Tensor:
@@ -60,9 +59,9 @@ class Mixed(Likelihood):
             part.log_prob(
                 x[..., columns],
                 output[..., columns],
-                dispersion=_take(dispersion, columns),
+                _take(parameters, columns),
                 size=size,
-                observed=_take(observed, columns),
+                observed=None if observed is None else observed[..., columns],
             )
             for part, columns in self._views()
         ]
@@ -74,8 +73,8 @@ class Mixed(Likelihood):
     def sample(
         self,
         output: Tensor,
+        parameters: Parameters,
         *,
-        dispersion: Tensor | None = None,
         size: Tensor | None = None,
         total: Tensor | None = None,
         generator: Generator | None = None,
@@ -83,7 +82,7 @@ class Mixed(Likelihood):
         return self._join(
             part.sample(
                 output[..., columns],
-                dispersion=_take(dispersion, columns),
+                _take(parameters, columns),
                 size=size,
                 total=total,
                 generator=generator,
@@ -94,18 +93,69 @@ class Mixed(Likelihood):
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return self._join(part.initial_output(feature_mean[..., c]) for part, c in self._views())
 
-    def information(self, feature_mean: Tensor, *, dispersion: Tensor | None = None) -> Tensor:
-        if dispersion is not None:  # of each replicate, where the means are of all
-            feature_mean = torch.broadcast_tensors(feature_mean, dispersion)[0]
-        return self._join(
-            part.information(feature_mean[..., c], dispersion=_take(dispersion, c))
-            for part, c in self._views()
-        )
+    def information(self, feature_mean: Tensor, parameters: Parameters) -> Tensor:
+        blocks = [
+            part.information(feature_mean[..., columns], _take(parameters, columns))
+            for part, columns in self._views()
+        ]
+        # Parameters may have replicates in front where the means, and so parts without parameters, have none.
+        lead = torch.broadcast_shapes(*(block.shape[:-1] for block in blocks))
+        return self._join(block.expand(*lead, block.shape[-1]) for block in blocks)
+
+    def initial_parameters(self, n_features: int, replicates: tuple[int, ...] = ()) -> dict[str, Tensor]:
+        """Parameters of all parts, each for every column: entries of columns that lack it are not used."""
+        found: dict[str, Tensor] = {}
+        for part, columns in self._views():
+            for name, value in part.initial_parameters(n_features, replicates).items():
+                if name in found:
+                    found[name].data[..., columns] = value.data[..., columns]
+                else:
+                    found[name] = value
+        return found
+
+    def statistics(self, x: Tensor, output: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for part, columns in self.parts:  # those without a column too, so that sums of all batches add up
+            # Of all columns, to pick from: sums over the rows of a view would round otherwise.
+            for name, value in part.statistics(x, output, observed).items():
+                whole = found.get(name, torch.zeros_like(value))
+                whole[..., columns] = value[..., columns]
+                found[name] = whole
+        return found
+
+    def update(self, parameters: Parameters, sums: Parameters, n_samples: int) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for part, columns in self._views():
+            for name, value in part.update(
+                _take(parameters, columns), _take(sums, columns), n_samples
+            ).items():
+                whole = found.get(name, parameters[name].clone())
+                whole[..., columns] = value
+                found[name] = whole
+        return found
+
+    def noise_variance(self, parameters: Parameters) -> Tensor | None:
+        known = [
+            (variance, columns)
+            for part, columns in self._views()
+            if (variance := part.noise_variance(parameters)) is not None
+        ]
+        if len(known) < 2:
+            return known[0][0] if known else None
+        whole = known[0][0].clone()
+        for variance, columns in known:
+            whole[..., columns] = variance[..., columns]
+        return whole
+
+    def log_prior(self, parameters: Parameters) -> Tensor | None:
+        terms = [part.log_prior(_take(parameters, columns)) for part, columns in self._views()]
+        known = [term for term in terms if term is not None]
+        return torch.stack(known).sum(0) if known else None
 
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         return list(self.parts)
 
-    def _views(self) -> Iterator[tuple[Likelihood, Any]]:
+    def _views(self) -> Iterator[tuple[Likelihood, slice | np.ndarray]]:
         """Each part with its columns, as a slice where they are consecutive: a view instead of a copy."""
         for part, columns in self.parts:
             if columns.size == 0:
@@ -121,78 +171,5 @@ class Mixed(Likelihood):
         return f"Mixed({self.parts!r})"
 
 
-def get_likelihood(spec: str | Mapping[Any, Any] | Likelihood, n_features: int) -> Likelihood:
-    """Turn what a user typed into a likelihood.
-
-    Parameters
-    ----------
-    spec : str, dict or Likelihood
-        A name; a dict from name to columns (integers, a slice or a boolean mask), every column once; or an
-        object, returned as it is.
-    n_features : int
-
-    Returns
-    -------
-    Likelihood
-
-    Raises
-    ------
-    ParameterError
-        If the name is unknown, or the columns are not those of the table.
-    """
-    if isinstance(spec, Mapping):
-        likelihood: Likelihood = Mixed(
-            [(_by_name(part), _resolve(columns, n_features)) for part, columns in spec.items()]
-        )
-    else:
-        likelihood = _by_name(spec)
-    n_described = sum(columns.size for _, columns in likelihood.split(n_features))
-    if n_described != n_features:
-        raise ParameterError(
-            f"Expected likelihood to name each of the {n_features} columns exactly once; "
-            f"got {n_described} columns. Give every column to one likelihood."
-        )
-    return likelihood
-
-
-_FAMILIES = {family.name: family for family in (Gaussian, Multinomial, Bernoulli, Poisson, NegativeBinomial)}
-_REMEDIES = {
-    "softmax": "The paper's softmax loss is 'multinomial'.",
-    "categorical": "The paper's softmax loss is 'multinomial'.",
-    "normal": "Real values with normal noise are 'gaussian'.",
-    "mse": "Squared error is the loss of 'gaussian'.",
-    "binomial": "Zeros and ones are 'bernoulli'; counts are 'poisson', 'negative_binomial' or 'multinomial'.",
-    "nb": "Overdispersed counts are 'negative_binomial'.",
-}
-_REMEDY = "Pass one of these names, or a dict from name to columns for a table of several kinds."
-
-
-def _by_name(spec: Any) -> Likelihood:
-    if isinstance(spec, Likelihood):
-        return spec
-    if isinstance(spec, str) and spec in _FAMILIES:
-        return _FAMILIES[spec]()
-    names = ", ".join(repr(name) for name in _FAMILIES)
-    remedy = _REMEDIES.get(str(spec).lower(), _REMEDY)
-    raise ParameterError(f"Expected likelihood to be one of {names}; got {spec!r}. {remedy}")
-
-
-def _resolve(columns: Any, n_features: int) -> np.ndarray:
-    index = columns if isinstance(columns, slice) else np.asarray(columns)
-    if isinstance(index, np.ndarray) and (index.ndim != 1 or (index.size and index.dtype.kind not in "iub")):
-        raise ParameterError(
-            "Expected the columns of a likelihood as a list of indices, a slice or a boolean mask; "
-            f"got {columns!r}. Give positions, counted from 0."
-        )
-    every = np.arange(n_features)
-    try:
-        return every[index] if isinstance(index, slice) or index.size else every[:0]
-    except IndexError as error:
-        raise ParameterError(
-            f"Expected the columns of a likelihood to lie in a table of {n_features} columns; "
-            f"got {columns!r}. Give positions, counted from 0."
-        ) from error
-
-
-def _take(value: Tensor | None, columns: Any) -> Tensor | None:
-    return None if value is None else value[..., columns]
+def _take(values: Parameters, columns: slice | np.ndarray) -> dict[str, Tensor]:
+    return {name: value[..., columns] for name, value in values.items()}

@@ -20,7 +20,8 @@ from sparsevae.metrics.base import check_same_shape
 __all__ = ["heldout_mse", "heldout_nll", "log_likelihood", "perplexity"]
 
 _BLOCK_ENTRIES = 4_000_000
-_LIKELIHOODS = ("gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial")
+CLOSED_FORMS = ("gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial")
+"""Likelihoods whose density `log_likelihood` has in numpy."""
 
 
 def log_likelihood(
@@ -55,9 +56,9 @@ def log_likelihood(
     ndarray of shape (n_samples,)
         Minus infinity where the data are impossible under the reconstruction.
     """
-    if likelihood not in _LIKELIHOODS:
+    if likelihood not in CLOSED_FORMS:
         raise ParameterError(
-            f"Expected likelihood to be one of {', '.join(map(repr, _LIKELIHOODS))}; got {likelihood!r}."
+            f"Expected likelihood to be one of {', '.join(map(repr, CLOSED_FORMS))}; got {likelihood!r}."
         )
     needed = {"gaussian": ("noise_variance", noise_variance)}
     needed["negative_binomial"] = ("inverse_dispersion", inverse_dispersion)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from sparsevae.likelihoods import Likelihood
+from sparsevae.modules.batch import Batch
 
 __all__ = ["Observation"]
 
@@ -38,8 +39,6 @@ class Observation(nn.Module):
         Features with real values; with counts of any kind.
     size_columns, total_columns : boolean array of shape (n_features,)
         Counts whose mean a size factor multiplies; counts that share a total.
-    dispersed_columns : boolean array of shape (n_features,)
-        Counts with an inverse dispersion of their own.
     """
 
     location: Tensor
@@ -52,16 +51,16 @@ class Observation(nn.Module):
     def __init__(
         self,
         likelihood: Likelihood,
-        location: Any,
-        scale: Any,
-        input_location: Any,
-        input_scale: Any,
+        location: ArrayLike | Tensor,
+        scale: ArrayLike | Tensor,
+        input_location: ArrayLike | Tensor,
+        input_scale: ArrayLike | Tensor,
         mean_total: float = 1.0,
         mean_words: float = 1.0,
     ) -> None:
         super().__init__()
         self.likelihood = likelihood
-        self.n_features = len(location)
+        self.n_features = int(np.shape(location)[0])
         for name, value in (
             ("location", location),
             ("scale", scale),
@@ -83,7 +82,9 @@ class Observation(nn.Module):
         self.count_columns = columns(lambda part: part.support == "count")
         self.size_columns = columns(lambda part: part.uses_size)
         self.total_columns = columns(lambda part: not part.factorised)
-        self.dispersed_columns = columns(lambda part: part.has_dispersion and part.support == "count")
+        # Asked for in every step: kept as plain values.
+        self._any_real, self._any_count = bool(self.real_columns.any()), bool(self.count_columns.any())
+        self._any_size, self._any_total = bool(self.size_columns.any()), bool(self.total_columns.any())
 
     @classmethod
     def blank(cls, likelihood: Likelihood, n_features: int) -> Observation:
@@ -91,13 +92,37 @@ class Observation(nn.Module):
         zeros, ones = np.zeros(n_features), np.ones(n_features)
         return cls(likelihood, zeros, ones, zeros, ones)
 
+    def standardise_inputs_(self, mean: np.ndarray, variance: np.ndarray) -> None:
+        """Let the encoder see inputs with these moments in units of their deviation."""
+        self.input_location.copy_(torch.as_tensor(mean))
+        self.input_scale.copy_(torch.as_tensor(np.where(variance > 1e-12, np.sqrt(variance), 1.0)))
+
+    def batch(
+        self,
+        x: Tensor,
+        *,
+        observed: Tensor | None = None,
+        weight: Tensor | None = None,
+        group: Tensor | None = None,
+    ) -> Batch:
+        """What a module takes of rows in model units.
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., n_rows, n_features)
+        observed, weight, group : Tensor, optional
+            See `Batch`.
+        """
+        size = self.size(x)
+        return Batch(x, self.encoder_input(x, size), size, self.total(x), observed, weight, group)
+
     def to_model_units(self, x: Tensor) -> Tensor:
         """The table in the units of the model."""
-        return (x - self.location) / self.scale if self.real_columns.any() else x
+        return (x - self.location) / self.scale if self._any_real else x
 
     def to_user_units(self, mean: Tensor) -> Tensor:
         """Expected values back in the units of the table."""
-        return mean * self.scale + self.location if self.real_columns.any() else mean
+        return mean * self.scale + self.location if self._any_real else mean
 
     def log_jacobian(self) -> Tensor:
         """What the change of units adds to a log density in the units of the table."""
@@ -105,14 +130,14 @@ class Observation(nn.Module):
 
     def size(self, x: Tensor) -> Tensor | None:
         """Size factor of each row, 1 for an average row; None where the likelihood has no use for it."""
-        if not self.size_columns.any():
+        if not self._any_size:
             return None
         counted = x if self.size_columns.all() else x[..., self._index(self.size_columns, x)]
         return (counted.sum(-1) / self.mean_total).clamp_min(1e-6)
 
     def total(self, x: Tensor) -> Tensor | None:
         """Row totals that a multinomial conditions on; None for other likelihoods."""
-        if not self.total_columns.any():
+        if not self._any_total:
             return None
         return x[..., self._index(self.total_columns, x)].sum(-1)
 
@@ -127,19 +152,18 @@ class Observation(nn.Module):
         """
         words = self.mean_words.round().clamp_min(1.0) if whole else self.mean_words
         return {
-            "size": self.mean_total.new_ones(n_samples) if self.size_columns.any() else None,
-            "total": words.expand(n_samples) if self.total_columns.any() else None,
+            "size": self.mean_total.new_ones(n_samples) if self._any_size else None,
+            "total": words.expand(n_samples) if self._any_total else None,
         }
 
-    def encoder_input(self, x: Tensor) -> Tensor:
+    def encoder_input(self, x: Tensor, size: Tensor | None) -> Tensor:
         """What the encoder sees of rows in model units: logarithms of counts, everything standardised.
 
         Counts with size factors are divided by them first, so that the factors do not have to explain how
         large a row is.
         """
-        if self.count_columns.any():
+        if self._any_count:
             counts = torch.as_tensor(self.count_columns, device=x.device)
-            size = self.size(x)
             scaled = x if size is None else x / size.unsqueeze(-1)
             x = torch.where(counts, torch.log1p(scaled.clamp_min(0.0)), x)
         return (x - self.input_location) / self.input_scale

@@ -5,7 +5,7 @@ r"""The output-interpretable VAE (Ainsworth et al. 2018): a generator network fo
     p(W^{(g)}_{\cdot k}) \propto e^{-\lambda \|W^{(g)}_{\cdot k}\|_2}, \qquad \theta_g \sim N(0, \tau^2 I)
 
 Column k of :math:`W^{(g)}`, with p rows, is zero as a whole or not at all: then group g does not depend on
-factor k. All groups run as one batched product. Shapes are those of `FactorModule`, replicates ``...`` in
+factor k. All groups run as one batched product. Shapes are those of `LatentModule`, replicates ``...`` in
 front.
 """
 
@@ -13,33 +13,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparsevae.decoder import MaskedDecoder
 from sparsevae.exceptions import ParameterError
-from sparsevae.modules.factor import FactorModule
+from sparsevae.modules.base import LatentModule, ModuleConfig
+from sparsevae.modules.mask import GroupMask
 from sparsevae.modules.observation import Observation
-from sparsevae.priors import group_norm
 
-__all__ = ["GroupDecoder", "OIVAEModule"]
+__all__ = ["GroupDecoder", "OIVAEConfig", "OIVAEModule"]
 
 _BLOCK = 1 << 18  # activations of a layer that are worked on at a time: a megabyte
 
 
-class OIVAEModule(FactorModule):
-    """Encoder, group generators and the group lasso prior on what enters them.
+@dataclass(frozen=True)
+class OIVAEConfig(ModuleConfig):
+    """Settings of an OI-VAE, beside those of `ModuleConfig`.
 
-    Parameters
+    Attributes
     ----------
-    observation : Observation
-    n_factors : int
-    hidden_sizes : sequence of int
-        Of the encoder and of each generator; empty makes both linear.
-    groups : sequence of int
+    groups : tuple of int, optional
         Group of each feature, numbered from 0 in order of their size; each feature by itself if not given.
     group_width : int
         p, how many inputs a generator has.
@@ -50,71 +49,76 @@ class OIVAEModule(FactorModule):
     samples_per_penalty, samples_per_weight_prior : float, optional
         Over how many samples λ and the prior on the weights are spread; the size of the training set if not
         given, as a prior demands. 1 charges them for every sample.
-    **options
-        Further arguments of `FactorModule`.
+    """
+
+    groups: tuple[int, ...] | None = None
+    group_width: int = 5
+    penalty: float = 1.0
+    weight_deviation: float = 1.0
+    samples_per_penalty: float | None = None
+    samples_per_weight_prior: float | None = None
+
+
+class OIVAEModule(LatentModule):
+    """Encoder, group generators and the group lasso prior on what enters them.
+
+    Parameters
+    ----------
+    observation : Observation
+    config : OIVAEConfig
+    replicates : tuple of int
+    generator : torch.Generator, optional
+        Of the first weights.
 
     Attributes
     ----------
-    mask : Parameter of shape (..., n_groups, group_width, n_factors)
+    mask : GroupMask
         The matrices W.
+    groups : tuple of int
+        Group of each feature.
     """
 
-    decoder: GroupDecoder  # type: ignore[assignment]
+    config_class: ClassVar[type[OIVAEConfig]] = OIVAEConfig
+    config: OIVAEConfig
+    decoder: GroupDecoder
+    mask: GroupMask
 
     def __init__(
         self,
         observation: Observation,
-        n_factors: int,
-        hidden_sizes: Sequence[int] = (64, 64),
+        config: OIVAEConfig,
         *,
-        groups: Sequence[int] | None = None,
-        group_width: int = 5,
-        penalty: float = 1.0,
-        weight_deviation: float = 1.0,
-        samples_per_penalty: float | None = None,
-        samples_per_weight_prior: float | None = None,
+        replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
-        **options: Any,
     ) -> None:
-        # Without the sparse VAE's mask and its prior: what takes their place here is set below.
-        options.update(learned_mask=False, covariance="identity", gauge=False)
-        super().__init__(observation, n_factors, hidden_sizes, generator=generator, **options)
-        groups = list(range(self.n_features)) if groups is None else [int(g) for g in groups]
-        self.config.update(
-            groups=groups,
-            group_width=group_width,
-            penalty=penalty,
-            weight_deviation=weight_deviation,
-            samples_per_penalty=samples_per_penalty,
-            samples_per_weight_prior=samples_per_weight_prior,
-        )
+        super().__init__(observation, config, replicates=replicates, generator=generator)
+        shape, widths, n_factors = self.replicates, config.hidden_sizes, config.n_factors
+        # Drawn and left, as in version 0.1: the same seed gives the same fit.
+        MaskedDecoder(self.n_features, n_factors, widths, replicates=shape, generator=generator)
+        self.groups = tuple(range(self.n_features)) if config.groups is None else tuple(config.groups)
         self.decoder = GroupDecoder(
-            groups, group_width, hidden_sizes, replicates=self.replicates, generator=generator
+            self.groups, config.group_width, widths, replicates=shape, generator=generator
         )
-        shape = (self.decoder.n_groups, group_width, n_factors)
-        maps = torch.randn(*self.replicates, *shape, generator=generator) / math.sqrt(n_factors)
-        self.mask = nn.Parameter(maps)
-        self.register_buffer("frozen", torch.zeros(shape[0], 1, n_factors, dtype=torch.bool))
+        maps = torch.randn(
+            *shape, self.decoder.n_groups, config.group_width, n_factors, generator=generator
+        ) / math.sqrt(n_factors)
+        self.mask = GroupMask(maps, config.penalty, config.samples_per_penalty)
 
     # -- the model ---------------------------------------------------------------------------------------
 
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
         """Generators' outputs for each sample and feature: shape (..., n_samples, n_features)."""
-        output = self.decoder(self.mask, z)
+        output = self.decoder(self.mask.weight, z)
         return output if features is None else output.index_select(-1, features)
-
-    def group_loadings(self) -> Tensor:
-        """Norms of the columns of W: shape (..., n_groups, n_factors)."""
-        return group_norm(self.mask.detach(), (-2,)).squeeze(-2)
-
-    def support(self) -> Tensor:
-        """Which features use which factors: boolean, shape (..., n_features, n_factors)."""
-        groups = torch.as_tensor(self.config["groups"], device=self.mask.device)
-        return (self.group_loadings() != 0).index_select(-2, groups)
 
     def active(self) -> Tensor:
         """Which factors any group uses, as 0 and 1: shape (..., n_factors)."""
-        return (self.group_loadings() != 0).any(-2).to(self.mask.dtype)
+        return self.mask.active()
+
+    def support(self) -> Tensor:
+        """Which features use which factors: boolean, shape (..., n_features, n_factors)."""
+        groups = torch.as_tensor(self.groups, device=self.mask.weight.device)
+        return self.mask.support().index_select(-2, groups)
 
     def weight_penalty(self, n_samples: int) -> Tensor:
         r"""Minus the log prior of the generators' weights, :math:`\|\theta\|^2 / 2\tau^2` and a constant.
@@ -124,29 +128,8 @@ class OIVAEModule(FactorModule):
         weights = [w.flatten(len(self.replicates)) for w in self.decoder.parameters()]
         intercept = self.decoder.intercept
         squares = sum(torch.linalg.vecdot(w, w) for w in weights) - torch.linalg.vecdot(intercept, intercept)
-        ridge = squares / (2.0 * self.config["weight_deviation"] ** 2)
-        return ridge / (self.config["samples_per_weight_prior"] or n_samples)
-
-    @torch.no_grad()
-    def penalties(self, n_samples: int) -> dict[str, Tensor]:
-        r"""Minus the log priors of W, :math:`\lambda\sum_{gk}\|W^{(g)}_{\cdot k}\|`, and of the noise.
-
-        W's penalty acts through `proximal_weight`.
-        """
-        lasso = self.config["penalty"] * self.group_loadings().sum((-2, -1))
-        mask = lasso / (self.config["samples_per_penalty"] or n_samples)
-        return {**super().penalties(n_samples), "mask_penalty": mask}
-
-    # -- updates -----------------------------------------------------------------------------------------
-
-    @torch.no_grad()
-    def proximal_weight(self, n_samples: int) -> Tensor:
-        """Cost per sample of a unit of a column's norm: of size one along columns, hence of groups."""
-        weight = self.config["penalty"] / (self.config["samples_per_penalty"] or n_samples)
-        return torch.full_like(self.mask[..., :1, :], weight)
-
-    def update_inclusion(self) -> None:
-        """Nothing to do: the group lasso has no inclusion rates."""
+        ridge = squares / (2.0 * self.config.weight_deviation**2)
+        return ridge / (self.config.samples_per_weight_prior or n_samples)
 
 
 class GroupDecoder(nn.Module):
@@ -169,6 +152,7 @@ class GroupDecoder(nn.Module):
     are stored group by group, so that a block of them is a view and none is padding.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"position"})
     position: Tensor
 
     def __init__(

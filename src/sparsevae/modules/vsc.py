@@ -5,29 +5,31 @@ r"""Variational sparse coding (Tonolini et al. 2020): factors that are exactly z
     p(z) = \sum_u \pi_u\, q(z \mid x_u)
 
 The prior is the posterior at learned pseudo-inputs :math:`x_u`; a selector :math:`s_u(x)` says which of them
-a sample is compared with. Shapes are those of `FactorModule`, replicates ``...`` in front.
+a sample is compared with. Shapes are those of `LatentModule`, replicates ``...`` in front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
+from sparsevae.decoder import MaskedDecoder
 from sparsevae.divergences import kl_bernoulli, kl_spike_slab
-from sparsevae.modules.base import Loss
-from sparsevae.modules.factor import FactorModule
+from sparsevae.modules.base import LatentModule, Loss, ModuleConfig, Statistics, Step
+from sparsevae.modules.batch import Batch
+from sparsevae.modules.encoder import Encoder
 from sparsevae.modules.observation import Observation
-from sparsevae.networks import Encoder
 
-__all__ = ["SpikeSlab", "VSCModule"]
+__all__ = ["SpikeSlab", "VSCConfig", "VSCModule"]
 
 _SLOPES = (10.0, 100.0)  # of the relaxed step at the beginning and at the end of the warm-up
-_RELEASED_SLOPE = 10.0  # at all times, when codes are read as well
-_SMALLEST = 1e-6  # probability that a gate is open, or shut, in the released arithmetic
+_AUTHORS_SLOPE = 10.0  # at all times, when codes are read as well
+_SMALLEST = 1e-6  # probability that a gate is open, or shut, in the authors' arithmetic
 _OPEN = 1.0  # log-odds at which gates start: open often enough for every factor to be tried
 
 
@@ -63,96 +65,129 @@ class SpikeSlab(NamedTuple):
         return first * self.mean, torch.log(variance)
 
 
-class VSCModule(FactorModule):
-    """A plain decoder under a spike-and-slab posterior and a prior of pseudo-inputs.
+@dataclass(frozen=True)
+class VSCConfig(ModuleConfig):
+    """Settings of variational sparse coding, beside those of `ModuleConfig`.
 
-    Parameters
+    Attributes
     ----------
-    observation : Observation
-    n_factors : int
-    hidden_sizes : sequence of int
     sparsity : float
-        α, the share of open gates towards which the pseudo-inputs are drawn.
+        α, the fraction of open gates towards which the pseudo-inputs are drawn.
     n_pseudo_inputs : int
     warmup_epochs : int
         Epochs in which the relaxed step steepens.
     warm_slabs : bool
         Whether slabs grow in these epochs from the standard normal to their own, as Tonolini et al. have it.
         A gate that can let nothing but noise through is soon shut, and what is shut hardly learns.
-    released : bool
-        Repeat the arithmetic of the sparse VAE's released code: another divergence, a stronger draw towards
+    authors_arithmetic : bool
+        Repeat the arithmetic of the sparse VAE's published code: another divergence, a stronger draw towards
         α, pseudo-inputs and selector that stay where they start, γ = min(1, eᵃ) of the encoder's third output
         a, and gates that are never quite open or shut, when codes are read either.
-    **options
-        Further arguments of `FactorModule`.
+    """
+
+    sparsity: float = 0.01
+    n_pseudo_inputs: int = 16
+    warmup_epochs: int = 0
+    warm_slabs: bool = True
+    authors_arithmetic: bool = False
+
+
+class VSCModule(LatentModule):
+    """A plain decoder under a spike-and-slab posterior and a prior of pseudo-inputs.
+
+    Parameters
+    ----------
+    observation : Observation
+    config : VSCConfig
+    replicates : tuple of int
+    generator : torch.Generator, optional
+        Of the first weights.
     """
 
     gaussian_posterior = False
+    config_class: ClassVar[type[VSCConfig]] = VSCConfig
+    config: VSCConfig
     encoder: _GatedEncoder
+    decoder: MaskedDecoder
     pseudo_share: Tensor
     n_epochs: Tensor
-    _shares: Tensor
 
     def __init__(
         self,
         observation: Observation,
-        n_factors: int,
-        hidden_sizes: Sequence[int] = (64, 64),
+        config: VSCConfig,
         *,
-        sparsity: float = 0.01,
-        n_pseudo_inputs: int = 16,
-        warmup_epochs: int = 0,
-        warm_slabs: bool = True,
-        released: bool = False,
+        replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
-        **options: Any,
     ) -> None:
-        options.update(learned_mask=False, covariance="identity", gauge=False)
-        super().__init__(observation, n_factors, hidden_sizes, generator=generator, **options)
-        self.config.update(
-            sparsity=sparsity,
-            n_pseudo_inputs=n_pseudo_inputs,
-            warmup_epochs=warmup_epochs,
-            warm_slabs=warm_slabs,
-            released=released,
-        )
-        self.n_noise = 2 * n_factors
-        shape, n_features = self.replicates, self.n_features
-        self.encoder = _GatedEncoder(
+        shape, n_features, n_factors = tuple(replicates), observation.n_features, config.n_factors
+        # Drawn and left, as in version 0.1: the same seed gives the same fit.
+        Encoder(
             n_features,
             n_factors,
-            hidden_sizes,
+            config.hidden_sizes,
             replicates=shape,
             generator=generator,
-            linear_path=self.config["linear_path"],
-            capped=released,
+            linear_path=config.linear_path,
         )
-        pseudo_inputs = torch.randn(*shape, n_pseudo_inputs, n_features, generator=generator)
-        self.pseudo_inputs = nn.Parameter(pseudo_inputs, requires_grad=not released)
-        selector = torch.randn(*shape, n_pseudo_inputs, n_features, generator=generator) / n_features**0.5
-        self.selector_weight = nn.Parameter(selector, requires_grad=not released)
-        self.selector_bias = nn.Parameter(torch.zeros(*shape, n_pseudo_inputs), requires_grad=not released)
-        self.register_buffer("pseudo_share", torch.full((*shape, n_pseudo_inputs), 1.0 / n_pseudo_inputs))
+        decoder = MaskedDecoder(
+            n_features, n_factors, config.hidden_sizes, replicates=shape, generator=generator
+        )
+        super().__init__(observation, config, replicates=shape, generator=generator)
+        self.decoder, self.n_noise = decoder, 2 * n_factors
+        learned = not config.authors_arithmetic
+        n_inputs = config.n_pseudo_inputs
+        pseudo_inputs = torch.randn(*shape, n_inputs, n_features, generator=generator)
+        self.pseudo_inputs = nn.Parameter(pseudo_inputs, requires_grad=learned)
+        selector = torch.randn(*shape, n_inputs, n_features, generator=generator) / n_features**0.5
+        self.selector_weight = nn.Parameter(selector, requires_grad=learned)
+        self.selector_bias = nn.Parameter(torch.zeros(*shape, n_inputs), requires_grad=learned)
+        self.register_buffer("pseudo_share", torch.full((*shape, n_inputs), 1.0 / n_inputs))
         self.register_buffer("n_epochs", torch.zeros(shape))
+
+    def new_encoder(self, generator: torch.Generator | None) -> Encoder:
+        """An encoder with gates."""
+        return _GatedEncoder(
+            self.n_features,
+            self.n_factors,
+            self.config.hidden_sizes,
+            replicates=self.replicates,
+            generator=generator,
+            linear_path=self.config.linear_path,
+            capped=self.config.authors_arithmetic,
+        )
 
     # -- the model ---------------------------------------------------------------------------------------
 
-    def posterior(self, x: Tensor, seen: Tensor | None = None) -> SpikeSlab:
-        """q(z | x) for rows in model units; ``seen`` leaves out some inputs."""
-        return self._warmed(self.encoder.gated(self._inputs(x, seen)))
+    def posterior(self, batch: Batch) -> SpikeSlab:
+        """q(z | x), gates included."""
+        return self._warmed(self.encoder.gated(batch.inputs))
 
     def prior(self) -> SpikeSlab:
         """q(z | x_u) at each pseudo-input: parts of shape (..., n_pseudo_inputs, n_factors)."""
         return self._warmed(self.encoder.gated(self.pseudo_inputs))
 
-    def select(self, x: Tensor, seen: Tensor | None = None) -> Tensor:
-        """s(x), the log share of each pseudo-input: shape (..., n_samples, n_pseudo_inputs)."""
-        inputs = self._inputs(x, seen)
-        return torch.log_softmax(inputs @ self.selector_weight.mT + self.selector_bias.unsqueeze(-2), -1)
+    def selector(self, batch: Batch) -> Tensor:
+        """s(x), the log probability of each pseudo-input: shape (..., n_samples, n_pseudo_inputs)."""
+        scores = batch.inputs @ self.selector_weight.mT + self.selector_bias.unsqueeze(-2)
+        return torch.log_softmax(scores, -1)
 
-    def encode(self, x: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the factors under q(z | x), gates included."""
-        return self._moments_of(self.posterior(x, seen))
+        return self._moments_of(self.posterior(batch))
+
+    def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
+        """Decoder output for each sample and feature: shape (..., n_samples, n_features)."""
+        return self.decoder(None, z, features)
+
+    def active(self) -> Tensor:
+        """Every factor may be in use: ones of shape (..., n_factors)."""
+        return self.encoder.mean_bias.new_ones(*self.replicates, self.n_factors)
+
+    def support(self) -> Tensor:
+        """Every feature uses every factor: boolean, shape (..., n_features, n_factors)."""
+        shape = (*self.replicates, self.n_features, self.n_factors)
+        return torch.ones(shape, dtype=torch.bool, device=self.encoder.mean_bias.device)
 
     def draw(self, posterior: SpikeSlab, noise: Tensor, *, relaxed: bool | None = None) -> Tensor:
         r"""Factors from standard normal draws, of which half open the gates.
@@ -160,7 +195,7 @@ class VSCModule(FactorModule):
         .. math:: z = T(\Phi(\epsilon') - 1 + \gamma) \odot (\mu + \sigma \odot \epsilon)
 
         with T the step function; a sigmoid in its place while training, so that γ receives a gradient, and at
-        all times in the released arithmetic.
+        all times in the authors' arithmetic.
 
         Parameters
         ----------
@@ -174,20 +209,12 @@ class VSCModule(FactorModule):
         margin = torch.special.ndtr(gate_noise) - torch.sigmoid(-posterior.logits)
         slab = posterior.mean + torch.exp(0.5 * posterior.log_variance) * slab_noise
         if relaxed is None:
-            relaxed = self.training or self.config["released"]
+            relaxed = self.training or self.config.authors_arithmetic
         if relaxed:
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
-    def loss(
-        self,
-        x: Tensor,
-        noise: Tensor,
-        n_samples: int,
-        *,
-        features: Tensor | None = None,
-        seen: Tensor | None = None,
-    ) -> Loss:
+    def step(self, batch: Batch, noise: Tensor, n_samples: int) -> Step:
         r"""Terms of the objective at one draw of the factors; ``noise`` has two draws per factor.
 
         .. math:: -E_q \log p(x \mid z) + \sum_u s_u(x)\, D_{KL}[q(z \mid x) \,\|\, q(z \mid x_u)]
@@ -195,32 +222,39 @@ class VSCModule(FactorModule):
 
         with :math:`\bar\gamma(x)` the average over factors of the selected pseudo-inputs' γ.
         """
-        posterior, prior, log_share = self.posterior(x, seen), self.prior(), self.select(x, seen)
-        output = self.decode(self.draw(posterior, noise), features)
-        if self.training:
-            self._collect(x, output, *self._moments_of(posterior), features)
-            self._shares = self._shares + log_share.detach().exp().sum(-2)
-        divergence = _released_kl if self.config["released"] else kl_spike_slab
+        posterior, prior, log_share = self.posterior(batch), self.prior(), self.selector(batch)
+        output = self.decode(self.draw(posterior, noise), batch.features)
+        divergence = _authors_kl if self.config.authors_arithmetic else kl_spike_slab
         kl = _selected(divergence, posterior, prior, log_share) + self._sparsity_penalty(prior, log_share)
-        return Loss(
-            reconstruction=-self.log_likelihood(x, output, features).mean(-1),
-            kl=self.config["beta"] * kl.mean(-1),
+        loss = Loss(
+            reconstruction=-batch.row_mean(self.log_likelihood(batch, output)),
+            kl=self.config.beta * batch.row_mean(kl),
             weight_penalty=self.weight_penalty(n_samples),
         )
+        if not self.training:
+            return Step(loss, Statistics())
+        with torch.no_grad():
+            sums = self.statistics(batch, output, *self._moments_of(posterior))
+            sums["selected"] = log_share.exp().sum(-2)
+        return Step(loss, sums)
 
-    def bound(self, x: Tensor, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `FactorModule.bound`.
+    def bound(self, batch: Batch, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        r"""ELBO of each row under :math:`p(z) = \sum_u \pi_u q(z \mid x_u)`, see `LatentModule.bound`.
 
         The selector is the posterior of u, so its divergence from π counts too; the draw towards α does not.
-        Gates are open or shut: relaxed ones have no such bound. It is one for a module with the released
+        Gates are open or shut: relaxed ones have no such bound. It is one for a module with the authors'
         arithmetic as well, which has another objective.
         """
-        own, log_share = self.posterior(x), self.select(x)
+        own, log_share = self.posterior(batch), self.selector(batch)
         drawn = (self.draw(own, draw, relaxed=False) for draw in draws)
-        terms = [self.log_likelihood(x, self.decode(z)) for z in drawn]
+        terms = [self.log_likelihood(batch, self.decode(z)) for z in drawn]
         choice = (log_share.exp() * (log_share - self.pseudo_share.log().unsqueeze(-2))).sum(-1)
         kl = _selected(kl_spike_slab, own, self.prior(), log_share) + choice
         return torch.stack(terms).double().mean(0) - kl.double()
+
+    def draw_posterior(self, batch: Batch, moments: tuple[Tensor, Tensor], noise: Tensor) -> Tensor:
+        """One draw of the factors per row, gates included; the moments say less than the posterior."""
+        return self.draw(self.posterior(batch), noise)
 
     @torch.no_grad()
     def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
@@ -232,13 +266,12 @@ class VSCModule(FactorModule):
     # -- between epochs ----------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def closed_form_update(self, n_samples: int) -> None:
-        """Noise variances, shares of the pseudo-inputs, and one epoch's step of the warm-up."""
-        if self._count:
-            # Not below what a pseudo-input chosen by a single sample would have.
-            share = (self._shares / self._count).clamp_min(1.0 / (n_samples + 1.0))
-            self.pseudo_share.copy_(share / share.sum(-1, keepdim=True))
-        super().closed_form_update(n_samples)
+    def update(self, statistics: Statistics, n_samples: int) -> None:
+        """Noise variances, weights of the pseudo-inputs, and one epoch's step of the warm-up."""
+        # Not below what a pseudo-input chosen by a single sample would have.
+        share = (statistics["selected"] / statistics["count"]).clamp_min(1.0 / (n_samples + 1.0))
+        self.pseudo_share.copy_(share / share.sum(-1, keepdim=True))
+        super().update(statistics, n_samples)
         self.n_epochs.add_(1.0)
 
     # -- helpers -----------------------------------------------------------------------------------------
@@ -246,43 +279,43 @@ class VSCModule(FactorModule):
     @property
     def warmth(self) -> Tensor:
         """How far the warm-up has come, up to 1: shape (..., 1, 1)."""
-        share = (self.n_epochs + 1.0) / max(1, self.config["warmup_epochs"])
+        share = (self.n_epochs + 1.0) / max(1, self.config.warmup_epochs)
         return share.clamp(max=1.0)[..., None, None]
 
     def _warmed(self, own: SpikeSlab) -> SpikeSlab:
-        if not self.config["warm_slabs"]:
+        if not self.config.warm_slabs:
             return own
         # At warmth 0 every slab is the standard normal: what a factor says, it says by its gate.
         return SpikeSlab(self.warmth * own.mean, self.warmth * own.log_variance, own.logits)
 
     def _moments_of(self, posterior: SpikeSlab) -> tuple[Tensor, Tensor]:
-        return posterior.relaxed_moments(_RELEASED_SLOPE) if self.config["released"] else posterior.moments()
+        return (
+            posterior.relaxed_moments(_AUTHORS_SLOPE)
+            if self.config.authors_arithmetic
+            else posterior.moments()
+        )
 
     def _slope(self) -> Tensor | float:
-        if self.config["released"]:
-            return _RELEASED_SLOPE
+        if self.config.authors_arithmetic:
+            return _AUTHORS_SLOPE
         return _SLOPES[0] + (_SLOPES[1] - _SLOPES[0]) * self.warmth
 
     def _sparsity_penalty(self, prior: SpikeSlab, log_share: Tensor) -> Tensor:
         share, gamma = log_share.exp(), torch.sigmoid(prior.logits).mean(-1, keepdim=True)
-        alpha = torch.logit(torch.as_tensor(self.config["sparsity"], dtype=gamma.dtype, device=gamma.device))
+        alpha = torch.logit(torch.as_tensor(self.config.sparsity, dtype=gamma.dtype, device=gamma.device))
 
         def distance(rate: Tensor) -> Tensor:
             return kl_bernoulli(torch.logit(rate, eps=_SMALLEST), alpha)
 
-        if self.config["released"]:  # the average over pseudo-inputs outside instead of inside
+        if self.config.authors_arithmetic:  # the average over pseudo-inputs outside instead of inside
             return self.n_features * (share @ distance(gamma)).squeeze(-1)
         return self.n_factors * distance(share @ gamma).squeeze(-1)  # ... × sample
-
-    def _reset_statistics(self) -> None:
-        super()._reset_statistics()
-        self._shares = torch.zeros(())
 
 
 class _GatedEncoder(Encoder):
     """An encoder with a third output, the log-odds of each factor's gate.
 
-    ``capped`` takes the output for log γ instead, with zero for a cap, as the released code does.
+    ``capped`` takes the output for log γ instead, with zero for a cap, as the authors' code does.
     """
 
     def __init__(
@@ -327,7 +360,7 @@ def _selected(
     return (log_share.exp() * each).sum(-1)
 
 
-def _released_kl(
+def _authors_kl(
     mean: Tensor,
     log_variance: Tensor,
     logits: Tensor,
@@ -335,7 +368,7 @@ def _released_kl(
     prior_log_variance: Tensor,
     prior_logits: Tensor,
 ) -> Tensor:
-    """What the sparse VAE's released code has: γ on the log ratio only, σ for σ²; it can be negative."""
+    """What the sparse VAE's published code has: γ on the log ratio only, σ for σ²; it can be negative."""
     log_ratio = 0.5 * (prior_log_variance - log_variance)
     deviation, prior_deviation = torch.exp(0.5 * log_variance), torch.exp(0.5 * prior_log_variance)
     quadratic = (deviation + (mean - prior_mean).square()) / (2.0 * prior_deviation)

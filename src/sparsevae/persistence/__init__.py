@@ -2,7 +2,7 @@
 
 A saved model is a directory of two files. ``model.safetensors`` has every array; ``model.json`` has the
 class, the parameters, what was fitted, and the checksum of the arrays. An estimator gives what it has learnt
-by ``_state()`` and takes it back by ``_restore(state)``; nothing here knows a model's name.
+by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here knows a model's name.
 """
 
 from sparsevae.persistence.directory import (

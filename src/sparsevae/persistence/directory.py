@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
@@ -25,12 +25,21 @@ __all__ = [
     "save_estimator",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised by one whenever an older release could not read what this one writes."""
 
 _JSON, _TENSORS = "model.json", "model.safetensors"
 
-Estimator = TypeVar("Estimator", bound=Any)
+
+class Saveable(Protocol):
+    """What can be saved: parameters of the constructor, and the state that fit has found."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def saved_state(self) -> dict[str, Any]: ...
+    def restore_state(self, state: dict[str, Any]) -> None: ...
+
+
+Estimator = TypeVar("Estimator", bound=Saveable)
 
 
 class SavedModelError(DataError):
@@ -41,13 +50,13 @@ class SavedModelNotFoundError(SavedModelError, FileNotFoundError):
     """No saved model where one was expected."""
 
 
-def save_estimator(estimator: Any, path: str | Path) -> Path:
+def save_estimator(estimator: Saveable, path: str | Path) -> Path:
     """Write a fitted estimator to a directory, all of it or nothing.
 
     Parameters
     ----------
     estimator : estimator
-        With ``get_params`` and ``_state``.
+        With ``get_params`` and ``saved_state``.
     path : str or Path
         A directory that does not exist, is empty, or holds a saved model, which is replaced.
 
@@ -65,7 +74,7 @@ def save_estimator(estimator: Any, path: str | Path) -> Path:
     arrays: dict[str, Any] = {}
     document = {
         "parameters": encode(estimator.get_params(deep=False), arrays, "parameters"),
-        "state": encode(estimator._state(), arrays, "state"),
+        "state": encode(estimator.saved_state(), arrays, "state"),
     }
     tensors = save_tensors(arrays)
     header = {
@@ -105,7 +114,7 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
     arrays = _read_tensors(path / _TENSORS, document["tensors_sha256"])
     try:
         estimator = cls(**decode(document["parameters"], arrays))
-        estimator._restore(decode(document["state"], arrays))
+        estimator.restore_state(decode(document["state"], arrays))
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise SavedModelError(
             f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got "

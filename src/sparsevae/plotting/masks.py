@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.estimators.explained import order_features, signed_strength
 from sparsevae.plotting.style import diverging, new_axes, room, short, spaced, tidy
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ def plot_mask(model: SparseVAE, *, ax: Axes | None = None) -> Axes:
     """
     check_is_fitted(model, "mask_")
     active = model.active_factors_
-    order = order_features(model)
-    strength = signed_strength(model)[order][:, active]
+    order = model.feature_order()
+    strength = model.link_strength()[order][:, active]
     shown = np.ma.masked_array(strength, model.mask_[order][:, active] == 0)
     n_features, n_factors = shown.shape
     height = 0.9 + 0.24 * n_features if n_features <= _NAMED else 7.5
@@ -116,7 +115,7 @@ def _label(ax: Axes, model: SparseVAE, order: np.ndarray, n_factors: int) -> Non
     for label in ax.get_xticklabels():
         label.set(rotation=60, ha="left", rotation_mode="anchor")
     if len(order) <= _NAMED:
-        features = model._feature_names()[order]
+        features = model.feature_names()[order]
         shown = spaced(len(order), height)
         ax.set_yticks(shown, [short(features[j]) for j in shown])
         ax.set_xticks(np.arange(n_factors + 1) - 0.5, minor=True)

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.estimators.responses import responses, spread_rows
 from sparsevae.exceptions import ParameterError
 from sparsevae.plotting.style import CATEGORIES, DATA, LINE, MUTED, new_axes, short, tidy
 from sparsevae.validation import shown
@@ -57,23 +56,19 @@ def plot_response(
     Axes
     """
     check_is_fitted(model, "mask_")
-    j = _position(feature, model._feature_names(), "feature")
+    j = _position(feature, model.feature_names(), "feature")
     if factor is None:
         k = int(np.argmax(model.variance_shares_[j] * (model.mask_[j] != 0)))
     else:
         k = _position(factor, model.get_feature_names_out(), "factor")
-    rows = None
-    if X is not None:
-        table = model._check_table(X, reset=False)
-        rows = table[spread_rows(table.shape[0], _POINTS)]
-    found = responses(model, k, [j], rows)
+    found = model.responses(k, [j], X, n_points=_POINTS)
     ax = new_axes(ax, 3.6, 2.8)
     if len(found.at):
         size = 14.0 if len(found.at) <= 300 else 6.0
         ax.scatter(found.at, found.points[:, 0], s=size, color=DATA, alpha=0.45, linewidths=0, zorder=1)
     ax.plot(found.grid, found.curves[:, 0], color=LINE, linewidth=2.2, zorder=2)
     ax.set_xlabel(short(model.get_feature_names_out()[k]))
-    ax.set_ylabel(short(model._feature_names()[j]))
+    ax.set_ylabel(short(model.feature_names()[j]))
     tidy(ax)
     return ax
 

@@ -10,12 +10,10 @@ import pandas as pd
 
 from sparsevae._version import __version__
 from sparsevae.aliases import JSON
-from sparsevae.estimators.explained import order_features, signed_strength
-from sparsevae.estimators.responses import directions
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability import Certificate, Stability
 from sparsevae.identifiability.records import certificate_from_record, certificate_record
-from sparsevae.report.evidence import EVIDENCE_FORMAT
+from sparsevae.inspection.evidence import EVIDENCE_FORMAT
 from sparsevae.report.numbers import rounded
 from sparsevae.report.schema import Content, Factor, Feature, Fit, History, Links, Neighbour, Refits
 from sparsevae.report.words import factor_label, summarise
@@ -65,7 +63,7 @@ def build_content(
         certificate = certificate_from_record(evidence["certificate"])
         if stability is not None:
             certificate = certificate.with_stability(stability)
-    links = _links(model, stability)
+    links = _links(model, evidence, stability)
     features = _features(model, links)
     factors = _factors(model, links, features, evidence, certificate, stability)
     content: Content = {
@@ -78,7 +76,7 @@ def build_content(
         "variance_explained": rounded(model.communalities_.mean()),
         "n_possible_links": int(len(features) * len(factors)),
         "features": features,
-        "feature_order": order_features(model).tolist(),
+        "feature_order": model.feature_order().tolist(),
         "factors": factors,
         "links": links,
         "correlation": rounded(_correlation(model)),
@@ -113,7 +111,7 @@ def _checked(evidence: JSON | None, model: SparseVAE) -> JSON | None:
     return evidence
 
 
-def _links(model: SparseVAE, stability: Stability | None) -> Links:
+def _links(model: SparseVAE, evidence: JSON | None, stability: Stability | None) -> Links:
     """The non-zero entries of the mask as columns, strongest first within a factor."""
     active = model.active_factors_
     shares = model.variance_shares_[:, active]
@@ -127,9 +125,9 @@ def _links(model: SparseVAE, stability: Stability | None) -> Links:
         "factor": a.tolist(),
         "weight": rounded(model.mask_[j, k]),
         "effect": rounded(model.effects_[j, k]),
-        "strength": rounded(signed_strength(model)[j, k]),
+        "strength": rounded(model.link_strength()[j, k]),
         "share": rounded(model.variance_shares_[j, k]),
-        "direction": directions(model)[j, k].tolist(),
+        "direction": _directions(model, evidence)[j, a].tolist(),
         "inclusion": rounded(model.inclusion_[j, k]),
     }
     if stability is not None:
@@ -144,6 +142,13 @@ def _links(model: SparseVAE, stability: Stability | None) -> Links:
     return links
 
 
+def _directions(model: SparseVAE, evidence: JSON | None) -> np.ndarray:
+    """Whether features rise or fall with active factors; evidence of version 0.1 does not have it."""
+    if evidence is not None and "directions" in evidence:
+        return np.asarray(evidence["directions"]).reshape(len(model.mask_), -1)
+    return model.link_directions()[:, model.active_factors_]
+
+
 def _features(model: SparseVAE, links: Links) -> list[Feature]:
     numbers: list[list[int]] = [[] for _ in model.mask_]
     strength = np.abs(np.asarray(links["strength"], dtype=float))
@@ -151,7 +156,7 @@ def _features(model: SparseVAE, links: Links) -> list[Feature]:
         numbers[links["feature"][link]].append(link)
     return [
         {"name": str(name), "communality": rounded(communality), "links": own}
-        for name, communality, own in zip(model._feature_names(), model.communalities_, numbers, strict=True)
+        for name, communality, own in zip(model.feature_names(), model.communalities_, numbers, strict=True)
     ]
 
 

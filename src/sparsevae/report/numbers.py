@@ -3,33 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import overload
 
-import numpy as np
+from sparsevae.inspection.evidence import rounded
 
 __all__ = ["count", "percent", "rounded", "signed", "significant", "tick"]
-
-_DIGITS = 4
-
-
-@overload
-def rounded(value: float, digits: int = _DIGITS) -> float | None: ...
-@overload
-def rounded(value: np.ndarray, digits: int = _DIGITS) -> list: ...
-def rounded(value: float | np.ndarray, digits: int = _DIGITS) -> float | list | None:
-    """Numbers with so many significant digits, as plain Python values; None for what is not finite.
-
-    Parameters
-    ----------
-    value : float or array
-        Arrays become (nested) lists.
-    digits : int
-    """
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim:
-        return [rounded(item, digits) for item in array]
-    number = float(array)
-    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
 
 
 def significant(value: float | None, digits: int = 3) -> str:

@@ -41,12 +41,12 @@ def summarise(content: Content) -> list[str]:
     stability = content["stability"]
     if stability is not None:
         sentences.append(_returns(factors, stability))
-    first = factors[0]
-    if first["label"]:
-        known_by = "is named by" if first["anchors"] else "shows most in"
+    largest = max(factors, key=lambda factor: factor["variance_explained"] or 0.0)
+    if largest["label"]:
+        known_by = "is named by" if largest["anchors"] else "shows most in"
         sentences.append(
-            f"The largest factor, {first['name']}, explains {percent(first['variance_explained'])} and "
-            f"{known_by} {first['label']}."
+            f"The largest factor, {largest['name']}, explains {percent(largest['variance_explained'])} and "
+            f"{known_by} {largest['label']}."
         )
     return sentences
 

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from sparsevae.aliases import JSON
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.identifiability import Stability
 from sparsevae.identifiability.records import stability_from_record, stability_record
+from sparsevae.inspection.codes import Codes
 from sparsevae.io import ReadOptions, TableFile, read_table
 from sparsevae.io.formats import how_to_drop
 from sparsevae.io.record import read_record, to_json
 from sparsevae.io.table import list_names
 from sparsevae.persistence import replacing_directory
-from sparsevae.report.evidence import gather_evidence
 from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv, write_json
 from sparsevae.runs.record import RunRecord, make_record, read_run_record
 
 __all__ = ["Run"]
 
-Evidence = dict[str, Any]
+Evidence = JSON
 """Plain values that JSON can hold: the certificate, ablations, curves and samples that a report shows."""
 
 
@@ -79,6 +78,7 @@ class Run:
         path: str | Path,
         model: SparseVAE,
         table: TableFile,
+        codes: Codes | None = None,
         *,
         force: bool = False,
         notes: Sequence[str] = (),
@@ -96,6 +96,8 @@ class Run:
             Fitted to the table. It gets the names of a sparse table, which the matrix cannot carry.
         table : TableFile
             From `read_table`.
+        codes : Codes, optional
+            Of the table, from ``model.fit_codes``: the rows are then neither checked nor encoded again.
         force : bool
             Whether a run at this path is replaced. It stays until the new one is complete.
         notes, warnings, log : sequence of str
@@ -128,13 +130,14 @@ class Run:
         record = make_record(
             model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
         )
+        codes = _codes(model, table) if codes is None else codes
+        evidence = _examine(model, table, codes, seen_in_fit=True)
         tables = {
-            "factors.csv": _factors(model, table),
+            "factors.csv": _factors(model, table, codes),
             "loadings.csv": model.loadings().rename_axis("feature"),
             "effects.csv": model.effects().rename_axis("feature"),
             "history.csv": model.history_,
         }
-        evidence = _examine(model, table, seen_in_fit=True)
         texts = {
             "log.txt": "".join(f"{line}\n" for line in log),
             "run.json": to_json(record) + "\n",
@@ -217,7 +220,8 @@ class Run:
         table : TableFile, str or Path
             From `Run.read_table`, or the path of a file to be read by it.
         """
-        return _factors(self.model(), self._as_table(table))
+        table = self._as_table(table)
+        return _factors(self.model(), table, _codes(self.model(), table))
 
     def evidence(self) -> Evidence | None:
         """What a report needs of the table of the fit, or None where the run does not have it."""
@@ -232,7 +236,8 @@ class Run:
             From `Run.read_table`, or the path of a file to be read by it.
         """
         table = self._as_table(table)
-        return _examine(self.model(), table, seen_in_fit=self._saw(table))
+        codes = _codes(self.model(), table)
+        return _examine(self.model(), table, codes, seen_in_fit=self._saw(table))
 
     def stability(self) -> Stability | None:
         """The result of refits, or None where there are none."""
@@ -270,23 +275,25 @@ class Run:
         return table.fingerprint()["sha256"] == self.record["data"]["sha256"]
 
 
-def _factors(model: SparseVAE, table: TableFile) -> pd.DataFrame:
-    X, labels = table.for_estimator(), table.row_labels()
-    with _names_are_known():
-        Z = np.asarray(model.transform(X))
-    names = model.get_feature_names_out()[model.active_factors_]
-    return pd.DataFrame(Z[:, model.active_factors_], index=labels, columns=names)
+def _codes(model: SparseVAE, table: TableFile) -> Codes:
+    with python_warnings.catch_warnings():
+        # The names were compared when the table was read; an array or sparse matrix cannot show them.
+        python_warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        return model.codes(table.for_estimator())
 
 
-def _examine(model: SparseVAE, table: TableFile, *, seen_in_fit: bool) -> Evidence:
-    with _names_are_known():
-        return gather_evidence(
-            model,
-            table.for_estimator(),
-            samples=table.row_labels().to_numpy(),
-            table_name=table.path.name,
-            seen_in_fit=seen_in_fit,
-        )
+def _factors(model: SparseVAE, table: TableFile, codes: Codes) -> pd.DataFrame:
+    Z, active = codes.means().astype(codes.X.dtype, copy=False), model.active_factors_
+    return pd.DataFrame(Z[:, active], index=table.row_labels(), columns=model.get_feature_names_out()[active])
+
+
+def _examine(model: SparseVAE, table: TableFile, codes: Codes, *, seen_in_fit: bool) -> Evidence:
+    return model.evidence(
+        codes,
+        samples=table.row_labels().to_numpy(),
+        table_name=table.path.name,
+        seen_in_fit=seen_in_fit,
+    )
 
 
 def _check_features(model: SparseVAE, table: TableFile) -> None:
@@ -324,11 +331,3 @@ def _check_features(model: SparseVAE, table: TableFile) -> None:
 
 def _warn(message: str) -> None:
     python_warnings.warn(message, DataWarning, stacklevel=4)
-
-
-@contextmanager
-def _names_are_known() -> Iterator[None]:
-    """The names of a table were compared when it was read; an array or sparse matrix cannot show them."""
-    with python_warnings.catch_warnings():
-        python_warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
-        yield

@@ -1,9 +1,8 @@
-"""Training: batches of rows, Adam with a proximal step on the mask, phases of a schedule, and the loop."""
+"""Training: batches of rows, Adam with a proximal step on the mask, and the loop; any module, no model."""
 
-from sparsevae.training.batches import Batches, Table
+from sparsevae.training.batches import Batches, RowSource
 from sparsevae.training.interrupt import stop_on_interrupt
-from sparsevae.training.loop import TrainingLog, train
+from sparsevae.training.loop import Phase, TrainingLog, train
 from sparsevae.training.optimizer import ProximalAdam
-from sparsevae.training.schedule import Phase
 
-__all__ = ["Batches", "Phase", "ProximalAdam", "Table", "TrainingLog", "stop_on_interrupt", "train"]
+__all__ = ["Batches", "Phase", "ProximalAdam", "RowSource", "TrainingLog", "stop_on_interrupt", "train"]

@@ -1,26 +1,23 @@
-"""Rows of a table as tensors, from arrays, CSR matrices and memory maps, without a Python loop per row."""
+"""Rows of a table as batches, from arrays, CSR matrices and memory maps, without a Python loop per row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
-from sparsevae.modules.observation import Observation
+from sparsevae.modules import Batch, Observation
 
-__all__ = ["Batches", "Table"]
+__all__ = ["Batches", "RowSource"]
 
-_RESIDENT_BYTES = (
-    2 << 30
-)  # tables up to this size are kept as one tensor; larger ones are read batch by batch
+_RESIDENT_BYTES = 2 << 30  # values and inputs up to this size are kept as tensors; else read batch by batch
 
 
-class Table:
-    """A table of samples whose rows can be asked for by index, in the units of the model.
+class RowSource:
+    """A table of samples whose rows can be asked for by position.
 
     Parameters
     ----------
@@ -29,28 +26,33 @@ class Table:
     device : torch.device
     """
 
-    def __init__(self, X: Any, observation: Observation, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        X: np.ndarray | sparse.csr_matrix,
+        observation: Observation,
+        device: torch.device | str = "cpu",
+    ) -> None:
         self.X, self.observation, self.device = X, observation, torch.device(device)
         self.n_samples, self.n_features = X.shape
-        self._resident: Tensor | None = None
-        small = 4 * self.n_samples * self.n_features <= _RESIDENT_BYTES
+        self._resident: Batch | None = None
+        small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
         if not sparse.issparse(X) and not isinstance(X, np.memmap) and small:
-            self._resident = self._to_tensor(X)
+            self._resident = observation.batch(self._to_tensor(X))
 
-    def rows(self, index: Tensor) -> Tensor:
-        """Rows by position: (n, n_features), or (R, n, n_features) for an index of shape (R, n)."""
+    def batch(self, index: Tensor) -> Batch:
+        """Rows by position: n of them, or (R, n) for an index of that shape."""
         if self._resident is not None:
-            return self._resident[index]
+            return self._resident.rows(index)
         flat = index.reshape(-1).numpy()
         block = self.X[flat]
         dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        return self._to_tensor(dense).reshape(*index.shape, self.n_features)
+        return self.observation.batch(self._to_tensor(dense).reshape(*index.shape, self.n_features))
 
     def _to_tensor(self, block: np.ndarray) -> Tensor:
+        """Values in the units of the model."""
         # torch has no read-only tensors and warns where it would share such memory.
         block = np.require(block, np.float32, ["C", "W"])
-        tensor = torch.as_tensor(block).to(self.device)
-        return self.observation.to_model_units(tensor)
+        return self.observation.to_model_units(torch.as_tensor(block).to(self.device))
 
 
 class Batches:
@@ -58,7 +60,7 @@ class Batches:
 
     Parameters
     ----------
-    table : Table
+    source : RowSource
     rows : integer Tensor of shape (n_rows,) or (R, n_rows)
         Positions; the second form gives each replicate rows of its own (bootstraps).
     batch_size : int
@@ -66,20 +68,26 @@ class Batches:
         Of the shuffling.
     """
 
-    def __init__(self, table: Table, rows: Tensor, batch_size: int, generator: torch.Generator) -> None:
-        self.table, self.rows, self.generator = table, rows, generator
+    def __init__(self, source: RowSource, rows: Tensor, batch_size: int, generator: torch.Generator) -> None:
+        self.source, self.rows, self.generator = source, rows, generator
         self.n_rows = rows.shape[-1]
         self.n_batches = max(1, round(self.n_rows / batch_size))
 
-    def shuffled(self) -> Iterator[Tensor]:
+    def shuffled(self) -> Iterator[Batch]:
         """Every row once, in batches of nearly equal size: a last crumb would be noise at full step."""
         order = torch.randperm(self.n_rows, generator=self.generator)
         yield from self._batches(self.rows[..., order])
 
-    def sequential(self) -> Iterator[Tensor]:
+    def sequential(self) -> Iterator[Batch]:
         """Every row once, in order."""
         yield from self._batches(self.rows)
 
-    def _batches(self, rows: Tensor) -> Iterator[Tensor]:
+    def spread(self, n_rows: int) -> Batch:
+        """At most so many of the rows, evenly spread."""
+        return self.source.batch(
+            self.rows[torch.linspace(0, self.n_rows - 1, min(n_rows, self.n_rows)).long()]
+        )
+
+    def _batches(self, rows: Tensor) -> Iterator[Batch]:
         for part in torch.tensor_split(rows, self.n_batches, dim=-1):
-            yield self.table.rows(part)
+            yield self.source.batch(part)

@@ -1,13 +1,11 @@
 """The training loop: epochs of a schedule, closed-form updates, history, early stopping, divergence.
 
-It knows the module contract (`loss`, `closed_form_update`, rates, replicates), never a model's name.
+It knows the module contract (`LatentModule`), never a model's name.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
-import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -20,17 +18,21 @@ from torch import Tensor
 
 from sparsevae.decoder import single_threaded_kernels
 from sparsevae.exceptions import DivergenceError
-from sparsevae.modules.base import Loss, is_replicated
+from sparsevae.modules import LatentModule, Statistics
+from sparsevae.modules.mask import Rate
 from sparsevae.training.batches import Batches
 from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.optimizer import ProximalAdam
-from sparsevae.training.schedule import Phase, Rate
 
-__all__ = ["TrainingLog", "held_out_bound", "importance_bounds", "step_threads", "train"]
+__all__ = ["Phase", "Progress", "Record", "TrainingLog", "held_out_bound", "step_threads", "train"]
 
-logger = logging.getLogger(__name__)
+Record = dict[str, Any]
+"""What is known of an epoch: numbers, or arrays over replicates, by name."""
 
-Progress = Callable[[dict[str, Any]], None]
+Progress = Callable[[Record], None]
+"""Called with the record of each epoch."""
+
+Module = TypeVar("Module", bound=LatentModule)
 Options = ParamSpec("Options")
 Result = TypeVar("Result")
 
@@ -38,12 +40,60 @@ _WORTH_THREADS = 1 << 26  # multiplications per step and layer from which kernel
 _TOLERANCE = 1e-3  # nats per sample; a smaller gain in the held-out bound does not reset the patience
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with one setting.
+
+    Attributes
+    ----------
+    name : str
+        Shown in the history.
+    epochs : int
+    learning_rate : (float, float)
+        At the beginning and at the end, changing linearly.
+    spike_rate, slab_rate : float or Tensor
+        Exact Laplace rates λ0, λ1.
+    kl_warmup : int
+        Epochs over which the KL term grows to its full weight.
+    penalty_warmup : int
+        Epochs over which the mask penalty grows to its full weight.
+    hold_mask : bool
+        Only the network moves.
+    zeros_may_return : bool
+        Whether entries of the mask that are zero may leave it at any time. If not, they may in the first
+        epoch of the phase only; later the sparse decoder need not look at them.
+    proximal : bool
+        Whether the mask's penalty acts through proximal steps, which make exact zeros; see `ProximalAdam`.
+    full_batch : bool
+        One step per epoch with the gradient of all rows.
+    patience : int
+        Stop after this many epochs without a better held-out bound, and go back to the best; 0 for never.
+    """
+
+    name: str
+    epochs: int
+    learning_rate: tuple[float, float]
+    spike_rate: Rate = 1.0
+    slab_rate: Rate = 1.0
+    kl_warmup: int = 0
+    penalty_warmup: int = 0
+    hold_mask: bool = False
+    zeros_may_return: bool = False
+    proximal: bool = True
+    full_batch: bool = False
+    patience: int = 0
+
+    def rate_at(self, epoch: int) -> float:
+        """Learning rate of an epoch of this phase."""
+        start, end = self.learning_rate
+        return start + (end - start) * (epoch / max(1, self.epochs - 1))
+
+
 @dataclass
 class TrainingLog:
     """What happened: one record per epoch, each value an array over replicates (or one value for all)."""
 
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    stopped_early: bool = False
+    epochs: list[Record] = field(default_factory=list)
 
     def frame(self) -> pd.DataFrame:
         """The history as a table: a row per epoch, a column per term."""
@@ -56,32 +106,32 @@ class TrainingLog:
             return value[replicate] if isinstance(value, np.ndarray) and value.ndim else value
 
         epochs = [{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs]
-        return TrainingLog(epochs, self.stopped_early)
+        return TrainingLog(epochs)
 
     def followed_by(self, other: TrainingLog) -> TrainingLog:
         """One history and then another, numbered through."""
         numbered = [{**epoch, "epoch": i} for i, epoch in enumerate([*self.epochs, *other.epochs], start=1)]
-        return TrainingLog(numbered, other.stopped_early)
+        return TrainingLog(numbered)
 
 
-def step_threads(module: Any, batches: Batches) -> AbstractContextManager[None]:
+def step_threads(module: LatentModule, batches: Batches) -> AbstractContextManager[None]:
     """Context of steps through a module, in training and in scoring: which threads their kernels use.
 
     A masked decoder has threads of its own, each with single-threaded kernels, and the kernels around it must
     not take its cores. Small steps run on one thread: handing them to a second one costs more than it saves.
     """
     work = batches.n_rows / batches.n_batches * sum(p.numel() for p in module.parameters())
-    masked = module.config["learned_mask"] and module.decoder.first is not None
-    return single_threaded_kernels() if masked or work < _WORTH_THREADS else nullcontext()
+    alone = module.has_own_threads or work < _WORTH_THREADS
+    return single_threaded_kernels() if alone else nullcontext()
 
 
 def _on_step_threads(
-    function: Callable[Concatenate[Any, Batches, Options], Result],
-) -> Callable[Concatenate[Any, Batches, Options], Result]:
+    function: Callable[Concatenate[Module, Batches, Options], Result],
+) -> Callable[Concatenate[Module, Batches, Options], Result]:
     """Run a function of a module and batches of rows on the threads that suit the two."""
 
     @functools.wraps(function)
-    def run(module: Any, batches: Batches, /, *others: Options.args, **options: Options.kwargs) -> Result:
+    def run(module: Module, batches: Batches, /, *others: Options.args, **options: Options.kwargs) -> Result:
         with step_threads(module, batches):
             return function(module, batches, *others, **options)
 
@@ -90,13 +140,14 @@ def _on_step_threads(
 
 @_on_step_threads
 def train(
-    module: Any,
+    module: LatentModule,
     batches: Batches,
     phases: Iterable[Phase],
     *,
     generator: torch.Generator,
     validation: Batches | None = None,
     penalty_scale: float = 1.0,
+    optimizer: ProximalAdam | None = None,
     progress: Progress | None = None,
     log: TrainingLog | None = None,
 ) -> TrainingLog:
@@ -104,8 +155,7 @@ def train(
 
     Parameters
     ----------
-    module : nn.Module
-        See `FactorModule` for what it offers.
+    module : LatentModule
     batches : Batches
         Training rows.
     phases : iterable of Phase
@@ -115,6 +165,8 @@ def train(
         Held-out rows for early stopping.
     penalty_scale : float
         Multiplies the mask penalty; 1 is the model as stated.
+    optimizer : ProximalAdam, optional
+        Of this module, to go on with; a new one by default.
     progress : callable, optional
         Called with the record of each epoch.
     log : TrainingLog, optional
@@ -126,18 +178,18 @@ def train(
         If no replicate has finite terms left.
     """
     log = TrainingLog() if log is None else log
-    optimizer = ProximalAdam(module, batches.n_rows)
+    optimizer = ProximalAdam(module, batches.n_rows) if optimizer is None else optimizer
+    mask = module.mask
     training_begins()
     for phase in phases:
         if stop_requested():
             break
-        module.spike_rate, module.slab_rate = phase.spike_rate, phase.slab_rate
+        if mask is not None:
+            mask.set_rates(phase.spike_rate, phase.slab_rate)
         best = _Best(module, phase.patience) if phase.patience and validation is not None else None
         for epoch in range(phase.epochs):
-            # Zeros may come back at the first epoch of a rung only; later the sparse decoder need not look at
-            # them. Without proximal steps there are none.
-            may_return = phase.name == "lasso" or epoch == 0 or not phase.proximal
-            module.zero_gradients = may_return or bool(module.replicates)
+            if mask is not None:
+                mask.zeros_may_return = phase.zeros_may_return or epoch == 0 or bool(module.replicates)
             optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
             kl_weight = min(1.0, (epoch + 1) / max(1, phase.kl_warmup))
             rate = phase.rate_at(epoch)
@@ -151,60 +203,37 @@ def train(
             log.epochs.append(record)
             if progress is not None:
                 progress(record)
-            if best is not None and best.exhausted:
-                log.stopped_early = True
-                break
-            if stop_requested():
+            if (best is not None and best.exhausted) or stop_requested():
                 break
         if best is not None:
             best.restore()
-    module.zero_gradients = True
+    if mask is not None:
+        mask.zeros_may_return = True
     return log
 
 
 @_on_step_threads
 @torch.no_grad()
-def held_out_bound(module: Any, rows: Batches) -> Tensor:
+def held_out_bound(module: LatentModule, rows: Batches) -> Tensor:
     """Mean ELBO per row at fixed draws of the factors: shape of the replicates."""
-    n_draws = _enough_draws(rows, 1, 4)
+    n_draws = min(max(400 // rows.n_rows, 1), 4)  # fewer where rows are many: their average must be exact
     training = module.training
     module.eval()
     total: Tensor | float = 0.0
     generator = torch.Generator().manual_seed(0)
-    for x in rows.sequential():
-        n_rows = x.shape[-2]
+    for batch in rows.sequential():
         # The same draws for all replicates, so that they are compared and not their luck. All of a row in one
         # step: where rows are few, a step costs more than they do.
-        draws = [torch.randn(n_rows, module.n_noise, generator=generator) for _ in range(n_draws)]
-        loss = module.loss(torch.cat([x] * n_draws, -2), torch.cat(draws).to(x.device), rows.n_rows)
-        total = total - (loss.reconstruction + loss.kl) * (n_rows / rows.n_rows)
+        draws = [torch.randn(batch.n_rows, module.n_noise, generator=generator) for _ in range(n_draws)]
+        noise = torch.cat(draws).to(batch.x.device)
+        loss = module.step(batch.repeated(n_draws), noise, rows.n_rows).loss
+        total = total - (loss.reconstruction + loss.kl) * (batch.n_rows / rows.n_rows)
     module.train(training)
     return torch.as_tensor(total)
 
 
-@_on_step_threads
-@torch.no_grad()
-def importance_bounds(module: Any, rows: Batches) -> Tensor:
-    """Importance-weighted bound on log p(x) of each row, with fixed draws: shape (..., n_rows)."""
-    n_draws = _enough_draws(rows, 8, 64)
-    generator = torch.Generator().manual_seed(0)
-    bounds = []
-    for x in rows.sequential():
-        weights = []
-        for _ in range(n_draws):
-            draw = torch.randn(x.shape[-2], module.n_factors, generator=generator).to(x.device)
-            weights.append(module.log_weight(x, draw))
-        bounds.append(torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws))
-    return torch.cat(bounds, -1)
-
-
-def _enough_draws(rows: Batches, fewest: int, most: int) -> int:
-    """Fewer draws per row where rows are many: their average is what must be exact."""
-    return min(max(most * 100 // rows.n_rows, fewest), most)
-
-
 def _epoch(
-    module: Any,
+    module: LatentModule,
     batches: Batches,
     optimizer: ProximalAdam,
     phase: Phase,
@@ -212,43 +241,42 @@ def _epoch(
     kl_weight: float,
     generator: torch.Generator,
 ) -> dict[str, Tensor]:
+    """One pass over the rows; the terms of the objective, averaged over them."""
     module.train()
-    n_rows = batches.n_rows
-    sums: dict[str, Tensor] = {}
-    n_seen = 0
+    n_rows, n_seen = batches.n_rows, 0
+    terms: dict[str, Tensor] = {}
+    statistics = Statistics()
     if phase.full_batch:
         optimizer.zero_grad()
-    for x in batches.sequential() if phase.full_batch else batches.shuffled():
-        share = x.shape[-2] / n_rows
-        noise = torch.randn(*module.replicates, x.shape[-2], module.n_noise, generator=generator).to(x.device)
+    for batch in batches.sequential() if phase.full_batch else batches.shuffled():
+        fraction = batch.n_rows / n_rows
+        noise = torch.randn(*module.replicates, batch.n_rows, module.n_noise, generator=generator)
         # The last steps, on all rows, are to have little noise in their gradient: all features too.
-        features = None if phase.full_batch else module.draw_features(generator)
-        loss = module.loss(x, noise, n_rows, features=features, seen=module.draw_seen(x, generator))
+        batch = module.thin(batch, generator, every_feature=phase.full_batch)
+        loss, sums = module.step(batch, noise.to(batch.x.device), n_rows)
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
-            (objective * share).backward()
+            (objective * fraction).backward()
         else:
             optimizer.zero_grad()
             objective.backward()
             optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
-        _accumulate(sums, loss, share)
-        n_seen += x.shape[-2]
+        statistics = statistics + sums
+        for name, value in loss._asdict().items():
+            terms[name] = terms.get(name, torch.zeros_like(value)) + value.detach() * fraction
+        n_seen += batch.n_rows
         if n_seen < n_rows and stop_requested():
             # Some of the rows are not enough for the closed forms, nor for a step with the gradient of all.
-            seen = {name: value * (n_rows / n_seen) for name, value in sums.items()}
-            return seen | module.penalties(n_rows)
+            return {name: value * (n_rows / n_seen) for name, value in terms.items()} | module.penalties(
+                n_rows
+            )
     if phase.full_batch:
         optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
-    module.closed_form_update(n_rows)
-    return sums | module.penalties(n_rows)
+    module.update(statistics, n_rows)
+    return terms | module.penalties(n_rows)
 
 
-def _accumulate(sums: dict[str, Tensor], loss: Loss, share: float) -> None:
-    for name, value in loss.items():
-        sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach() * share
-
-
-def _record(module: Any, terms: dict[str, Tensor], phase: Phase, epoch: int, rate: float) -> dict[str, Any]:
+def _record(module: LatentModule, terms: dict[str, Tensor], phase: Phase, epoch: int, rate: float) -> Record:
     objective = torch.stack(list(terms.values())).sum(0)
     return {
         "epoch": epoch,
@@ -283,11 +311,13 @@ def _check_finite(terms: dict[str, Tensor], phase: Phase, epoch: int) -> None:
 class _Best:
     """The best state of each replicate by its held-out bound."""
 
-    def __init__(self, module: Any, patience: int) -> None:
+    def __init__(self, module: LatentModule, patience: int) -> None:
         self.module, self.patience = module, patience
-        self.bound = torch.full(module.replicates, -torch.inf, device=module.mask.device)
+        self.replicated = {name for name, _ in module.replicated()}
+        device = next(module.parameters()).device
+        self.bound = torch.full(module.replicates, -torch.inf, device=device)
         self.reference = self.bound.clone()
-        self.waited = torch.zeros(module.replicates, dtype=torch.long, device=module.mask.device)
+        self.waited = torch.zeros(module.replicates, dtype=torch.long, device=device)
         self.state = {name: value.clone() for name, value in module.state_dict().items()}
 
     @property
@@ -304,7 +334,7 @@ class _Best:
             if not depth:
                 if better:
                     self.state[name].copy_(value)
-            elif is_replicated(name):
+            elif name in self.replicated:
                 self.state[name][better] = value[better]
 
     def restore(self) -> None:

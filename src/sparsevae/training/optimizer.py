@@ -1,22 +1,22 @@
-"""Adam for the network; for the mask Adam with an exact proximal step, or plain Adam as in released code."""
+"""Adam for the network; for the mask Adam with an exact proximal step, or on the penalised loss."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from sparsevae.modules.gauge import fix_gauge_
-from sparsevae.priors import group_proximal_step, proximal_step
+from sparsevae.modules import LatentModule, Mask
 
 __all__ = ["Adam", "ProximalAdam"]
 
 _BETAS = (0.9, 0.99)  # of the mask: its second moment must follow the ladder
 _EPSILON = 1e-8
 _MAX_STEP = 1.0  # a vanishing second moment would send the step to lr / epsilon
+
+State = dict[str, Tensor | int]
 
 
 class Adam:
@@ -45,6 +45,7 @@ class Adam:
         epsilon: float = _EPSILON,
     ) -> None:
         self.parameters, self.betas, self.epsilon = list(parameters), betas, epsilon
+        self._moved: list[int] = []
         self._means: list[Tensor] = []
         self._squares: list[Tensor] = []
         self._steps = 0
@@ -53,14 +54,15 @@ class Adam:
     def step(self, learning_rate: float) -> None:
         """Move the parameters by one step."""
         if self._steps == 0:
-            self.parameters = [p for p in self.parameters if p.grad is not None]
-            self._means = [torch.zeros_like(p) for p in self.parameters]
-            self._squares = [torch.zeros_like(p) for p in self.parameters]
-        if not self.parameters:
+            self._moved = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+            self._means = [torch.zeros_like(self.parameters[i]) for i in self._moved]
+            self._squares = [torch.zeros_like(self.parameters[i]) for i in self._moved]
+        if not self._moved:
             return
         self._steps += 1
         first, second = self.betas
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        parameters = [self.parameters[i] for i in self._moved]
+        gradients = [p.grad for p in parameters if p.grad is not None]
         torch._foreach_lerp_(self._means, gradients, 1.0 - first)
         torch._foreach_mul_(self._squares, second)
         torch._foreach_addcmul_(self._squares, gradients, gradients, value=1.0 - second)
@@ -68,51 +70,67 @@ class Adam:
         torch._foreach_div_(scale, math.sqrt(1.0 - second**self._steps))
         torch._foreach_add_(scale, self.epsilon)
         rate = learning_rate / (1.0 - first**self._steps)
-        torch._foreach_addcdiv_(self.parameters, self._means, scale, value=-rate)
+        torch._foreach_addcdiv_(parameters, self._means, scale, value=-rate)
+
+    def state_dict(self) -> State:
+        """Moments and number of steps, by position of the parameter."""
+        state: State = {"steps": self._steps}
+        for i, mean, square in zip(self._moved, self._means, self._squares, strict=True):
+            state |= {f"{i}.mean": mean.clone(), f"{i}.square": square.clone()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
+        """Go on where `state_dict` was taken."""
+        self._steps = int(state["steps"])
+        self._moved = sorted(int(name.split(".")[0]) for name in state if name.endswith(".mean"))
+        self._means, self._squares = (
+            [torch.as_tensor(state[f"{i}.{name}"]).to(self.parameters[i], copy=True) for i in self._moved]
+            for name in ("mean", "square")
+        )
 
 
 class ProximalAdam:
-    r"""One optimiser for a module with a sparse mask.
+    r"""One optimiser for a module, and for its sparse mask if it has one.
 
     .. math:: w \leftarrow \mathrm{prox}\left(w - s\,\hat m,\; s\,\lambda^*/N\right), \qquad
         s = \min\left(\frac{\mathrm{lr}}{\sqrt{\hat v} + \epsilon},\, 1\right)
 
     The gradient of the likelihood alone enters :math:`\hat m, \hat v`; the penalty acts through the proximal
-    step in the same metric, which is what makes zeros exact. Where ``proximal_weight`` has size one along
-    dimensions of the mask, the entries along them form a group: its norm is penalised, its step is common,
-    and it is zero as a whole.
+    step in the same metric, which is what makes zeros exact. Entries of the mask that form a group
+    (`Mask.group_dims`) have a common step and are zero together.
 
     Parameters
     ----------
-    module : nn.Module
-        With ``mask``, ``frozen``, ``decoder``, ``proximal_weight`` and ``config``.
+    module : LatentModule
     n_samples : int
         Training rows, over which the prior is spread.
     max_norm : float
         Gradients of the network are clipped to this norm, each replicate by itself.
+    penalty_scale : float
+        Multiplies the mask's penalty; 1 is the model as stated.
     """
 
     def __init__(
-        self, module: Any, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0
+        self, module: LatentModule, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0
     ) -> None:
         self.module, self.n_samples, self.max_norm = module, n_samples, max_norm
         self.penalty_scale = penalty_scale
-        mask = module.mask
-        self.network = [p for p in module.parameters() if p is not mask and p.requires_grad]
-        # The identity network's heads are the gauge's: always ones.
-        if module.config["gauge"] and module.decoder.first is None:
-            self.network = [p for p in self.network if p is not module.decoder.heads]
+        self.network = module.network_parameters()
         self.adam = Adam(self.network)
-        self.mask_adam = Adam([mask])
-        self.learns_mask = mask.requires_grad
-        self._mean = torch.zeros_like(mask)
-        self._square = torch.zeros_like(mask)
+        mask = module.mask
+        entries = [] if mask is None else [mask.weight]
+        self.mask_adam = Adam(entries)
+        self._mean, self._square = ([torch.zeros_like(w) for w in entries] for _ in range(2))
         self._steps = 0
 
     def zero_grad(self) -> None:
         """Forget the gradients of network and mask."""
-        for parameter in (*self.network, self.module.mask):
+        for parameter in (*self.network, *self.mask_adam.parameters):
             parameter.grad = None
+        # A step may draw no feature of a likelihood; its parameters are then left, and not given up.
+        for parameter in self.module.nuisance.parameters():
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
 
     def step(self, learning_rate: float, *, hold_mask: bool = False, proximal: bool = True) -> None:
         """Move network and mask by one step.
@@ -123,51 +141,65 @@ class ProximalAdam:
         hold_mask : bool
             Leave the mask where it is, while the network warms up.
         proximal : bool
-            False moves the mask by Adam on likelihood and penalty together, as the released code does:
-            entries come close to zero and do not stay there.
+            False moves the mask by Adam on likelihood and penalty together: entries come close to zero and do
+            not stay there.
         """
         self._clip()
         self.adam.step(learning_rate)
-        if self.module.config["gauge"]:
-            fix_gauge_(self.module.decoder)
-        if self.learns_mask and not hold_mask:
+        self.module.project_()
+        mask = self.module.mask
+        if mask is not None and not hold_mask:
             if proximal:
-                self._step_mask(learning_rate)
+                self._step_mask(mask, learning_rate)
             else:
-                self._slide_mask(learning_rate)
-            self.module.update_inclusion()
+                self._slide_mask(mask, learning_rate)
+
+    def state_dict(self) -> State:
+        """Everything that the next step depends on, apart from module and arguments."""
+        state: State = {"steps": self._steps}
+        for name, adam in (("adam", self.adam), ("mask_adam", self.mask_adam)):
+            state |= {f"{name}.{key}": value for key, value in adam.state_dict().items()}
+        for name, values in (("mean", self._mean), ("square", self._square)):
+            state |= {f"mask.{name}": value.clone() for value in values}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
+        """Go on where `state_dict` was taken."""
+        self._steps = int(state["steps"])
+        for name, adam in (("adam", self.adam), ("mask_adam", self.mask_adam)):
+            start = f"{name}."
+            adam.load_state_dict({k.removeprefix(start): v for k, v in state.items() if k.startswith(start)})
+        for name, values in (("mean", self._mean), ("square", self._square)):
+            for value in values:
+                value.copy_(torch.as_tensor(state[f"mask.{name}"]))
 
     @torch.no_grad()
-    def _step_mask(self, learning_rate: float) -> None:
-        module, mask = self.module, self.module.mask
-        if mask.grad is None:  # the sparse decoder does not look at a mask that is empty
+    def _step_mask(self, mask: Mask, learning_rate: float) -> None:
+        if mask.weight.grad is None:  # the sparse decoder does not look at a mask that is empty
+            mask.update_inclusion()
             return
-        gradient = mask.grad.masked_fill(module.frozen, 0.0)
+        [mean], [square] = self._mean, self._square
+        gradient = mask.weight.grad.masked_fill(mask.frozen, 0.0)
         self._steps += 1
-        self._mean.lerp_(gradient, 1.0 - _BETAS[0])
-        self._square.lerp_(gradient.square(), 1.0 - _BETAS[1])
-        mean = self._mean / (1.0 - _BETAS[0] ** self._steps)
-        square = self._square / (1.0 - _BETAS[1] ** self._steps)
-        weight = module.proximal_weight(self.n_samples)
-        group = tuple(d for d in range(mask.ndim) if weight.shape[d] != mask.shape[d])
-        if group:
-            square = square.mean(group, keepdim=True)
-        step = (learning_rate / (square.sqrt() + _EPSILON)).clamp_max(_MAX_STEP)
-        threshold = step * weight * self.penalty_scale
-        moved = mask - step * mean
-        moved = group_proximal_step(moved, threshold, group) if group else proximal_step(moved, threshold)
-        if not module.zero_gradients:
+        mean.lerp_(gradient, 1.0 - _BETAS[0])
+        square.lerp_(gradient.square(), 1.0 - _BETAS[1])
+        first = mean / (1.0 - _BETAS[0] ** self._steps)
+        second = square / (1.0 - _BETAS[1] ** self._steps)
+        if mask.group_dims:
+            second = second.mean(mask.group_dims, keepdim=True)
+        step = (learning_rate / (second.sqrt() + _EPSILON)).clamp_max(_MAX_STEP)
+        if not mask.zeros_may_return:
             # Zeros whose gradient is not computed stay; their momentum must not carry them off.
-            moved = torch.where(mask == 0, mask, moved)
-            self._mean.masked_fill_(mask == 0, 0.0)
-        mask.copy_(torch.where(module.frozen, mask, moved))
+            mean.masked_fill_(mask.weight == 0, 0.0)
+        mask.shrink_(mask.weight - step * first, step, self.n_samples, self.penalty_scale)
 
     @torch.no_grad()
-    def _slide_mask(self, learning_rate: float) -> None:
-        module, mask = self.module, self.module.mask
-        slope = self.penalty_scale * module.proximal_weight(self.n_samples) * mask.sign()
-        mask.grad = (mask.grad + slope).masked_fill(module.frozen, 0.0)
+    def _slide_mask(self, mask: Mask, learning_rate: float) -> None:
+        slope = self.penalty_scale * mask.proximal_weight(self.n_samples) * mask.weight.sign()
+        assert mask.weight.grad is not None
+        mask.weight.grad = (mask.weight.grad + slope).masked_fill(mask.frozen, 0.0)
         self.mask_adam.step(learning_rate)
+        mask.update_inclusion()
 
     @torch.no_grad()
     def _clip(self) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from sparsevae.training.loop import Progress
+from sparsevae.training.loop import Progress, Record
 
 __all__ = ["progress_bar"]
 
@@ -22,7 +21,7 @@ def progress_bar(verbose: int, total: int) -> Iterator[Progress | None]:
         return
     with tqdm(total=total, unit="epoch", dynamic_ncols=True) as bar:
 
-        def show(record: dict[str, Any]) -> None:
+        def show(record: Record) -> None:
             bar.total = max(bar.total, bar.n + 1)
             bar.update(1)
             bar.set_description(str(record["phase"]))

@@ -1,0 +1,204 @@
+"""Choose among fitted candidates: a held-out bound, a charge per non-zero, and a rule for near ties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from sparsevae.fitting.data import FitData
+from sparsevae.fitting.initial import start_at_means_
+from sparsevae.fitting.recipes import Looser
+from sparsevae.modules import SparseVAEModule
+from sparsevae.training import Batches
+from sparsevae.training.loop import step_threads
+
+__all__ = [
+    "drop_lone_factors_",
+    "held_out_scores",
+    "importance_bounds",
+    "null_module",
+    "parsimonious",
+    "pays_for_loadings",
+    "reasons",
+    "row_bounds",
+    "score_table",
+]
+
+_DRAWS = (8, 64)  # of a row's importance weights; fewer where rows are many
+
+
+def held_out_scores(modules: list[SparseVAEModule], data: FitData) -> tuple[int, pd.DataFrame]:
+    """The index of the module to go on with, and the table behind the choice: see `score_table`."""
+    return score_table(modules, np.stack([row_bounds(module, data) for module in modules]), data)
+
+
+def row_bounds(module: SparseVAEModule, data: FitData) -> np.ndarray:
+    """Importance-weighted bound on log p(x) of each held-out row (of each row where none is held out)."""
+    rows = data.validation if data.validation is not None else data.training
+    return importance_bounds(module, rows).double().cpu().numpy()
+
+
+@torch.no_grad()
+def importance_bounds(module: SparseVAEModule, rows: Batches) -> Tensor:
+    """Importance-weighted bound on log p(x) of each row, with fixed draws: shape (..., n_rows)."""
+    fewest, most = _DRAWS
+    n_draws = min(max(most * 100 // rows.n_rows, fewest), most)
+    generator = torch.Generator().manual_seed(0)
+    bounds = []
+    with step_threads(module, rows):
+        for batch in rows.sequential():
+            weights = []
+            for _ in range(n_draws):
+                draw = torch.randn(batch.n_rows, module.n_factors, generator=generator).to(batch.x.device)
+                weights.append(module.log_weight(batch, draw))
+            bounds.append(torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws))
+    return torch.cat(bounds, -1)
+
+
+def score_table(
+    modules: list[SparseVAEModule], bounds: np.ndarray, data: FitData
+) -> tuple[int, pd.DataFrame]:
+    r"""The index of the module to go on with, and the table behind the choice.
+
+    .. math:: \text{score}_c = N\, \bar b_c - \tfrac12 \log N \cdot \|W_c\|_0
+
+    :math:`\bar b_c` is the mean over held-out rows of an importance-weighted bound on log p(x). It comes from
+    few rows, so near ties are common: of all candidates within one standard error of the best score (of the
+    paired difference, row by row) the one with the fewest factors is taken, and of these the sparsest.
+
+    Parameters
+    ----------
+    modules : list of SparseVAEModule
+        Without replicates.
+    bounds : ndarray of shape (n_modules, n_rows)
+        `row_bounds` of each.
+    data : FitData
+    """
+    n_nonzero = np.array([int(module.support().sum()) for module in modules])
+    usable = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
+    n_active = np.array([int(module.active().sum()) for module in modules])
+    chosen, scores, errors = parsimonious(usable, n_active, n_nonzero, data.everything.n_rows)
+    table = pd.DataFrame(
+        {
+            "n_active": n_active,
+            "n_nonzero": n_nonzero,
+            "bound": bounds.mean(1),
+            "score": scores,
+            "standard_error": errors,
+            "chosen": np.arange(len(modules)) == chosen,
+        }
+    )
+    return chosen, table
+
+
+def parsimonious(
+    bounds: np.ndarray, n_active: np.ndarray, n_nonzero: np.ndarray, n_samples: int
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """The one-standard-error rule on scores.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n_candidates, n_rows)
+        Held-out bound of each row; minus infinity for a candidate that failed.
+    n_active, n_nonzero : ndarray of shape (n_candidates,)
+    n_samples : int
+        Rows of the whole table, for which the bound stands.
+
+    Returns
+    -------
+    chosen : int
+    scores : ndarray of shape (n_candidates,)
+    errors : ndarray of shape (n_candidates,)
+        Standard error of each score's distance from the best.
+    """
+    scores = n_samples * bounds.mean(1) - 0.5 * math.log(n_samples) * n_nonzero
+    best = int(np.argmax(scores))
+    errors = np.zeros(len(bounds))
+    usable = np.isfinite(bounds).all(1)
+    if usable[best] and bounds.shape[1] > 1:
+        distance = bounds[usable] - bounds[best]
+        errors[usable] = n_samples * distance.std(1, ddof=1) / math.sqrt(bounds.shape[1])
+    near = usable & (scores >= scores[best] - errors)
+    near[best] = True
+    order = np.lexsort((-scores, n_nonzero, n_active))
+    return int(next(c for c in order if near[c])), scores, errors
+
+
+def pays_for_loadings(
+    looser: Looser, bounds: np.ndarray, reference: np.ndarray, n_more: int, n_samples: int
+) -> bool:
+    """Whether a looser mask of the same factors predicts held-out rows so well that it may be less sparse.
+
+    The BIC-style charge of ½ log N per non-zero in `parsimonious` guards against spurious factors; among
+    masks with the same factors it would be too strict.
+
+    Parameters
+    ----------
+    looser : Looser
+    bounds, reference : ndarray of shape (n_rows,)
+        Held-out bound of each row with the looser mask, and with the stricter one.
+    n_more : int
+        Loadings that the looser mask has more.
+    n_samples : int
+        Rows of the whole table, for which the bounds stand.
+    """
+    gains = n_samples * (bounds - reference)
+    error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    return bool(gains.mean() - looser.price * n_more > looser.clearly * error)
+
+
+def null_module(module: SparseVAEModule, data: FitData) -> SparseVAEModule:
+    """The same model with an empty mask: every feature at its mean."""
+    null = module.clone()
+    mask = null.mask
+    with torch.no_grad():
+        mask.weight.copy_(torch.where(mask.frozen | mask.known, mask.weight, 0.0))
+        null.noise_variance.fill_(1.0)
+        for bias in null.decoder.hidden_biases:
+            bias.zero_()
+    start_at_means_(null, data.feature_mean)
+    return null
+
+
+@torch.no_grad()
+def drop_lone_factors_(module: SparseVAEModule) -> int:
+    """Empty the columns that one feature alone uses; how many they were.
+
+    What no second feature shares cannot be told from that feature's own noise. Known anchors stay.
+    """
+    mask = module.mask
+    fixed = (mask.frozen | mask.known) & mask.support()
+    lone = (mask.support().sum(-2) == 1) & ~fixed.any(-2)
+    mask.weight.masked_fill_(lone.unsqueeze(-2), 0.0)
+    return int(lone.sum())
+
+
+def reasons(module: SparseVAEModule, n_tried: int, n_lone: int = 0) -> dict[int, str]:
+    """Why each factor that was allowed for is not active.
+
+    Parameters
+    ----------
+    module : SparseVAEModule
+        The fitted one.
+    n_tried : int
+        Factors that the chosen candidate began with; 0 for the empty mask.
+    n_lone : int
+        Of these, factors that one feature alone used.
+    """
+    active = module.active().cpu().numpy().astype(bool)
+    n_emptied = n_tried - active.sum()
+    why = {}
+    for rank, k in enumerate(np.flatnonzero(~active)):
+        if n_tried == 0:
+            why[int(k)] = "an empty mask predicts held-out rows as well: the table shows no factor"
+        elif rank < n_lone:
+            why[int(k)] = "one feature alone used it: not to be told from that feature's own noise"
+        elif rank < n_emptied:
+            why[int(k)] = "the ladder emptied its column: no feature kept a loading on it"
+        else:
+            why[int(k)] = f"more than {n_tried} factors were not indicated, or had no better held-out bound"
+    return why

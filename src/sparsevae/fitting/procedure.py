@@ -1,0 +1,310 @@
+"""A fit from start to end, in the order of docs/how-the-fit-works.md.
+
+Each stage takes the state of the fit and leaves the next one; between two stages the state can be written and
+read (`FitState.to_dict`), so that a checkpoint is a callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from sparsevae.fitting.choice import (
+    drop_lone_factors_,
+    null_module,
+    pays_for_loadings,
+    reasons,
+    row_bounds,
+    score_table,
+)
+from sparsevae.fitting.constraints import (
+    constrain_,
+    count_linear_factors,
+    freeze_spare_,
+    initial_mask,
+    name_factors_,
+)
+from sparsevae.fitting.data import FitData
+from sparsevae.fitting.initial import pytorch_start_, start_at_means_
+from sparsevae.fitting.ladder import climb_phases
+from sparsevae.fitting.settings import FitSettings, new_module
+from sparsevae.fitting.single_rate import train_at_one_rate
+from sparsevae.fitting.starts import dense_starts, masked_starts, sparse_start
+from sparsevae.fitting.state import Candidate, FitState, Fitted
+from sparsevae.modules import SparseVAEModule
+from sparsevae.training import Phase, ProximalAdam, TrainingLog, train
+from sparsevae.training.interrupt import stop_requested
+from sparsevae.training.loop import Progress
+from sparsevae.training.progress import progress_bar
+
+__all__ = ["STAGES", "candidate_counts", "counts_around", "fit_module"]
+
+_SETTLED = 15  # epochs over which the support must not have changed
+
+
+def fit_module(
+    settings: FitSettings,
+    data: FitData,
+    *,
+    state: FitState | None = None,
+    on_stage: Callable[[FitState], None] | None = None,
+) -> Fitted:
+    """Fit a sparse VAE, stage by stage.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    data : FitData
+    state : FitState, optional
+        Where an earlier fit with the same settings and rows stopped; the fit goes on from there.
+    on_stage : callable, optional
+        Called with the state at the end of each stage.
+    """
+    stages = STAGES if settings.recipe.rates is None else SINGLE_RATE_STAGES
+    state = FitState() if state is None else state
+    state.restore_randomness_(data)
+    names = [stage.__name__ for stage in stages]
+    left = stages[names.index(state.stage) + 1 :] if state.stage else stages
+    budget = settings.budget(data)
+    with progress_bar(settings.verbose, budget.total + 2 * budget.ladder) as progress:
+        for stage in left:
+            state = stage(settings, data, state, progress).completed(stage.__name__, data)
+            if on_stage is not None:
+                on_stage(state)
+    winner = state.winner
+    history = winner.log.frame()
+    tail = history["n_nonzero"].to_numpy()[-_SETTLED:]
+    dropped = reasons(winner.module, winner.n_factors, winner.n_lone)
+    if settings.recipe.rates is not None:
+        dropped = dict.fromkeys(dropped, "the penalty emptied its column")
+    assert state.starts is not None
+    return Fitted(winner.module, history, state.starts, dropped, bool((tail == tail[-1]).all()))
+
+
+# -- stages --------------------------------------------------------------------------------------------------
+
+
+def find_starts(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """Candidates at the foot of the ladder: plain VAEs turned to sparse slopes, or networks behind a mask."""
+    make = _starts_from_vaes if settings.from_vae else _starts_from_mask
+    state.candidates = make(settings, data, progress)
+    return state
+
+
+def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """Each candidate up the ladder; factors that only one feature uses at the top are dropped."""
+    _climb(settings, data, state.candidates, settings.budget(data).ladder, progress)
+    return state
+
+
+def choose(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """The best of the candidates and the empty mask, by held-out rows; the simpler one wins near ties."""
+    first = state.candidates[0]
+    trained = [candidate for candidate in state.candidates if candidate.log.epochs] or state.candidates
+    if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
+        trained.append(Candidate(null_module(first.module, data), first.log, 0))
+    state.candidates = trained
+    state.chosen, state.starts = _choose(trained, data)
+    return state
+
+
+def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
+    looser, winner = settings.recipe.looser, state.winner
+    if looser is None or not settings.rate_is_free:
+        return state
+    if winner.foot is None or data.validation is None or stop_requested():
+        return state
+    full = settings.budget(data).ladder
+    before = data.generator.get_state()
+    other = replace(winner.foot, rate=looser.rate)
+    _climb(settings, data, [other], min(full, max(looser.epochs, full // 2)), progress)
+    taken = winner
+    if not torch.equal(other.module.support(), winner.module.support()):
+        more = int(other.module.support().sum()) - int(winner.module.support().sum())
+        state.candidates = [*state.candidates, other]
+        _, state.starts = _choose(state.candidates, data)
+        bounds = _bounds(other, data), _bounds(winner, data)
+        if pays_for_loadings(looser, *bounds, more, data.everything.n_rows):
+            taken = other
+        state.starts["chosen"] = [candidate is taken for candidate in state.candidates]
+        state.chosen = next(c for c, candidate in enumerate(state.candidates) if candidate is taken)
+    if taken is winner:
+        data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
+    return state
+
+
+def refine(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """Train the winner on all rows, in batches."""
+    rate = settings.learning_rate
+    phase = Phase("refine", settings.budget(data).refine, (rate, 0.1 * rate))
+    return _train_on_all_rows(settings, data, state, phase, progress)
+
+
+def polish(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """Train the winner on all rows at once: without noise in the gradient, null entries reach zero."""
+    rate = settings.learning_rate
+    phase = Phase("polish", settings.budget(data).polish, (0.1 * rate, 0.05 * rate), full_batch=True)
+    return _train_on_all_rows(settings, data, state, phase, progress)
+
+
+def train_once(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """The algorithm as printed: one pair of rates from the first step to the last."""
+    state.starts = train_at_one_rate(settings, data, state.winner, progress)
+    return state
+
+
+Stage = Callable[[FitSettings, FitData, FitState, Progress | None], FitState]
+STAGES: tuple[Stage, ...] = (find_starts, climb, choose, loosen, refine, polish)
+"""Of a fit whose rates are set from the table."""
+SINGLE_RATE_STAGES: tuple[Stage, ...] = (find_starts, train_once)
+"""Of a recipe with given rates."""
+
+
+# -- candidates ----------------------------------------------------------------------------------------------
+
+
+def candidate_counts(settings: FitSettings, data: FitData) -> list[int]:
+    """Numbers of factors to try: around the number of linear ones, and not below that of named ones."""
+    n_named = len(settings.named_factors)
+    counts = counts_around(max(count_linear_factors(data), n_named), settings.n_factors)
+    # Factors without known anchors must earn their place against a fit without them.
+    return sorted({n_named, *(max(count, n_named) for count in counts)}) if n_named else counts
+
+
+def counts_around(n_linear: int, n_factors: int) -> list[int]:
+    """Numbers of factors to try, given the number of linear ones.
+
+    Products of factors look like factors of their own to a linear analysis, so the truth may lie below its
+    count; one more is tried where counts are small, because one is then a large part.
+    """
+    step = max(1, round(0.15 * n_linear))
+    counts = [n_linear - 2 * step, n_linear - step, n_linear]
+    if step == 1:
+        counts.append(n_linear + 1)
+    return sorted({min(max(count, 1), n_factors) for count in counts})
+
+
+def _starts_from_vaes(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:
+    """For each number of factors the best plain VAE, turned to sparse slopes."""
+    counts = candidate_counts(settings, data)
+    dense = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
+    candidates = []
+    for (vae, log), count in zip(dense, counts, strict=True):
+        module = sparse_start(settings, data, vae)
+        name_factors_(settings, module)
+        constrain_(settings, data, module)
+        if not settings.small:  # small ones climb side by side and have `frozen` in common
+            freeze_spare_(module)
+        candidates.append(Candidate(module, log, count))
+    return candidates
+
+
+def _starts_from_mask(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:
+    """Networks behind a given, rotated, random or anchored mask."""
+    recipe, named = settings.recipe, settings.named_factors
+    once = recipe.rates is not None
+    module = new_module(settings, data, 1 if once or not settings.small else settings.n_starts)
+    if recipe.start_at_means:
+        start_at_means_(module, data.feature_mean)
+    else:
+        pytorch_start_(module, data.generator)
+    with torch.no_grad():
+        module.mask.weight.copy_(initial_mask(settings, data))
+    constrain_(settings, data, module)
+    if once:
+        return [Candidate(module.select(0), TrainingLog(), settings.n_factors)]
+    modules = [(module, settings.n_factors)]
+    if named and len(named) < settings.n_factors:
+        # Factors without known anchors must earn their place against a fit without them.
+        modules.insert(0, (_restricted(module, named), len(named)))
+    epochs = settings.budget(data).dense
+    return [Candidate(*masked_starts(m, settings, data, epochs, progress), count) for m, count in modules]
+
+
+def _restricted(module: SparseVAEModule, factors: list[int]) -> SparseVAEModule:
+    """A copy that has these factors only."""
+    copy = module.clone()
+    others = [k for k in range(module.n_factors) if k not in factors]
+    with torch.no_grad():
+        copy.mask.weight[..., others] = 0.0
+        copy.mask.frozen[:, others] = True
+    return copy
+
+
+def _climb(
+    settings: FitSettings,
+    data: FitData,
+    candidates: list[Candidate],
+    epochs: int,
+    progress: Progress | None,
+) -> None:
+    """Small modules side by side, where the cost is Python's, not arithmetic's; large ones in turn."""
+
+    def up(module: SparseVAEModule, log: TrainingLog) -> None:
+        phases = climb_phases(settings, data, module, epochs, candidates[0].rate)
+        train(
+            module,
+            data.training,
+            phases,
+            generator=data.generator,
+            validation=data.validation,
+            progress=progress,
+            log=log,
+        )
+
+    for candidate in candidates:
+        candidate.foot = replace(candidate, module=candidate.module.clone(), log=deepcopy(candidate.log))
+    first = candidates[0].module.mask.frozen
+    alike = all(torch.equal(candidate.module.mask.frozen, first) for candidate in candidates)
+    if len(candidates) > 1 and alike and settings.small:
+        together, log = SparseVAEModule.stack([candidate.module for candidate in candidates]), TrainingLog()
+        up(together, log)
+        for r, candidate in enumerate(candidates):
+            candidate.module = together.select(r)
+            candidate.log = candidate.log.followed_by(log.of(r))
+    else:
+        for candidate in candidates:
+            up(candidate.module, candidate.log)
+    for candidate in candidates:
+        candidate.n_lone = drop_lone_factors_(candidate.module)
+
+
+def _train_on_all_rows(
+    settings: FitSettings, data: FitData, state: FitState, phase: Phase, progress: Progress | None
+) -> FitState:
+    if not settings.recipe.polish:
+        return state
+    module, mask = state.winner.module, state.winner.module.mask
+    if state.optimizer is None:
+        state.optimizer = ProximalAdam(module, data.everything.n_rows)
+    train(
+        module,
+        data.everything,
+        [replace(phase, spike_rate=mask.spike_rate, slab_rate=mask.slab_rate)],
+        generator=data.generator,
+        optimizer=state.optimizer,
+        progress=progress,
+        log=state.winner.log,
+    )
+    return state
+
+
+def _choose(candidates: list[Candidate], data: FitData) -> tuple[int, pd.DataFrame]:
+    """Position of the candidate to go on with, and the table behind the choice."""
+    bounds = np.stack([_bounds(candidate, data) for candidate in candidates])
+    chosen, table = score_table([candidate.module for candidate in candidates], bounds, data)
+    table.insert(0, "start", [candidate.label for candidate in candidates])
+    return chosen, table
+
+
+def _bounds(candidate: Candidate, data: FitData) -> np.ndarray:
+    """Bounds of held-out rows, computed once."""
+    if candidate.bounds is None:
+        candidate.bounds = row_bounds(candidate.module, data)
+    return candidate.bounds

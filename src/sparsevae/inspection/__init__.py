@@ -1,0 +1,4 @@
+"""What a fitted module says of a table: codes of its rows, slopes, variance explained, curves.
+
+One set of codes serves everybody: `Codes` finds the posterior of each row once.
+"""

@@ -1,0 +1,110 @@
+r"""How much of a table the factors explain: by factor, by feature and in all.
+
+Fractions are of the variance of a feature: for a real-valued one, of its fitted means and noise together; for
+counts and yes/no answers, of the squared deviations from what a row of its size would hold without any
+factor. All are taken at posterior means of the factors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsevae.inspection.outputs import Outputs
+from sparsevae.modules import Batch, LatentModule
+
+__all__ = ["communalities", "order_features", "signed_strength", "variance_shares"]
+
+
+def signed_strength(mask: np.ndarray, effects: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Root of the variance explained by each link, with the sign of its average slope.
+
+    For a linear model it is the standardised loading. Zero where the mask is.
+
+    Parameters
+    ----------
+    mask, effects, shares : ndarray of shape (n_features, n_factors)
+        Entries, average slopes, and fractions of variance explained.
+    """
+    sign = np.where(effects < 0, -1.0, 1.0)
+    return np.where(mask != 0, sign * np.sqrt(np.maximum(shares, 0.0)), 0.0)
+
+
+def order_features(mask: np.ndarray, strength: np.ndarray) -> np.ndarray:
+    """Features by their strongest factor, anchors of it first, each by strength; without factor last."""
+    size, used = np.abs(strength), mask != 0
+    # A link may explain nothing: it still comes before no link.
+    strongest = np.where(used.any(1), (size + 1e-9 * used).argmax(1), used.shape[1])
+    return np.lexsort((-size.max(1), used.sum(1) > 1, strongest))
+
+
+@torch.no_grad()
+def variance_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
+    r"""Fraction of each feature's variance that is lost when a factor is held at zero.
+
+    .. math:: \frac{\operatorname{Var}_i\big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)}
+        {\operatorname{Var}(x_j)}
+
+    It is the size of a link whatever the shape of its curve, and may be compared among features.
+
+    Parameters
+    ----------
+    outputs : Outputs
+        Of a fitted module.
+    batch : Batch
+        The same samples.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_factors)
+        At most one. Zero where the mask is, except under the multinomial, whose features share one total.
+    """
+    module = outputs.module
+    means = _expected(module, outputs.given, batch)
+    variance = _variance(module, means, batch).clamp_min(1e-12)
+    shares = torch.zeros(module.n_features, module.n_factors)
+    for k in outputs.active:
+        lost = (means - _expected(module, outputs.changed(k, 0.0), batch)).var(0, unbiased=False)
+        shares[:, k] = (lost / variance).clamp_max(1.0)
+    return shares.double().numpy()
+
+
+@torch.no_grad()
+def communalities(outputs: Outputs, batch: Batch) -> np.ndarray:
+    """Fraction of each feature's variance that all factors explain together: shape (n_features,).
+
+    Parameters
+    ----------
+    outputs, batch
+        As for `variance_shares`. Real-valued features have variance one in the units of the model.
+    """
+    module = outputs.module
+    means = _expected(module, outputs.given, batch)
+    reproduced = 1.0 - (batch.x - means).square().mean(0) / _variance(module, means, batch).clamp_min(1e-12)
+    share = torch.where(_real(module), 1.0 - module.noise_variance, reproduced).clamp(0.0, 1.0)
+    return torch.where(module.support().any(1), share, 0.0).double().numpy()
+
+
+def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
+    """Expected values of rows of the sizes seen, in the units of the model: sample × feature."""
+    return module.observation.likelihood.mean(output, size=batch.size, total=batch.total)
+
+
+def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:
+    """What fractions of variance are fractions of: shape (n_features,)."""
+    observation, x = module.observation, batch.x
+    exposure = torch.ones_like(x)
+    for columns, size in (
+        (observation.size_columns, batch.size),
+        (observation.total_columns, batch.total),
+    ):
+        if size is not None:
+            exposure[:, torch.as_tensor(columns)] = size.unsqueeze(-1)
+    without_factors = exposure * (x.sum(0) / exposure.sum(0).clamp_min(1e-12))
+    modelled, deviations = means.var(0) + module.noise_variance, (x - without_factors).square().mean(0)
+    return torch.where(_real(module), modelled, deviations)
+
+
+def _real(module: LatentModule) -> Tensor:
+    return torch.as_tensor(module.observation.real_columns)

@@ -1,0 +1,48 @@
+"""Modules as version 0.1 saved them, in the form of today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sparsevae.modules.base import LatentModule
+
+__all__ = ["upgrade_saved_module"]
+
+_RENAMED = {
+    "mask": "mask.weight",
+    "frozen": "mask.frozen",
+    "known": "mask.known",
+    "inclusion_rate": "mask.inclusion_rate",
+    "noise_variance": "nuisance.noise_variance",
+    "noise_scale": "nuisance.noise_scale",
+    "log_dispersion": "nuisance.log_dispersion",
+}
+
+
+def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> dict[str, Any]:
+    """What `LatentModule.from_dict` takes, from what any version wrote.
+
+    Parameters
+    ----------
+    saved : mapping
+        Of version 0.1 if it has its rates beside the tensors; else returned as it is.
+    kind : type
+        The module's class.
+
+    Notes
+    -----
+    In version 0.1 every module was a sparse VAE with parts switched off, and kept the tensors of those parts.
+    """
+    if "rates" in saved:
+        return dict(saved)
+    config = {**saved["config"], "authors_arithmetic": saved["config"].get("released", False)}
+    if config.get("groups") is not None:
+        config["groups"] = tuple(config["groups"])
+    known = {field.name for field in fields(kind.config_class)}
+    return {
+        "config": {name: value for name, value in config.items() if name in known},
+        "rates": {"spike_rate": saved["spike_rate"], "slab_rate": saved["slab_rate"]},
+        "tensors": {_RENAMED.get(name, name): value for name, value in saved["tensors"].items()},
+    }

@@ -1,0 +1,169 @@
+"""What is measured of a table before a fit, and how its rows are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from sparsevae import VSC, SparseVAE
+from sparsevae.exceptions import DataError, DataWarning, ParameterError
+from sparsevae.fitting import named_likelihood, prepare
+from sparsevae.likelihoods import get_likelihood
+from sparsevae.priors import calibrate_noise_scale
+
+from ..training import helpers
+
+
+def prepared(X, likelihood="gaussian", *, seed=0, **options):
+    settings = {"validation_fraction": 0.2, "batch_size": 16, "device": torch.device("cpu"), **options}
+    return prepare(
+        X,
+        get_likelihood(likelihood, X.shape[1]),
+        feature_names=[f"x{j}" for j in range(X.shape[1])],
+        random_state=np.random.RandomState(seed),
+        **settings,
+    )
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction, n_held_out", [(0.0, 0), (0.2, 12), (0.99, 59), (1.0, 59)])
+def test_rows_are_cut_into_training_and_held_out_ones(make_table, fraction, n_held_out):
+    data = prepared(make_table(), validation_fraction=fraction)
+    assert data.everything.rows.sort().values.tolist() == [*range(60)]
+    held_out = [] if data.validation is None else data.validation.rows.tolist()
+    assert len(held_out) == n_held_out
+    assert held_out + data.training.rows.tolist() == data.everything.rows.tolist()
+
+
+def test_an_epoch_has_as_many_steps_as_the_training_rows_have_batches(make_table):
+    data = prepared(make_table(), batch_size=12)
+    assert data.n_steps == len(list(data.training.shuffled())) == 4
+
+
+def test_the_same_seed_gives_the_same_rows_and_draws(make_table):
+    first, same, other = (prepared(make_table(), seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.training.rows, same.training.rows)
+    assert not torch.equal(first.training.rows, other.training.rows)
+    for data in (first, same):
+        assert data.training.generator is data.everything.generator is data.generator
+    draws = [
+        (torch.rand(3, generator=data.generator).tolist(), data.random_state.randint(1000))
+        for data in (first, same)
+    ]
+    assert draws[0] == draws[1]
+
+
+def test_rows_without_any_counts_are_left_out(make_table):
+    counts = make_table("poisson")
+    counts[[3, 7]] = 0.0
+    with pytest.warns(DataWarning, match="2 of 60 rows hold no counts at all"):
+        data = prepared(counts, "poisson")
+    assert set(range(60)) - set(data.everything.rows.tolist()) == {3, 7}
+    counts[1:] = 0.0
+    with pytest.raises(DataError, match="Expected at least 2 rows with counts; got 1 of 60"):
+        prepared(counts, "poisson")
+
+
+# -- units --------------------------------------------------------------------------------------------------
+
+
+def test_real_values_are_standardised_and_counts_are_not(make_table):
+    X = make_table("mixed").to_numpy()
+    data = prepared(X, {"gaussian": [0, 1], "poisson": [2, 3], "bernoulli": [4], "multinomial": [5, 6]})
+    batch = data.source.batch(torch.arange(60))
+    np.testing.assert_allclose(batch.x[:, :2].mean(0), 0.0, atol=1e-5)
+    np.testing.assert_allclose(batch.x[:, :2].std(0, correction=0), 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(batch.x[:, 2:], X[:, 2:].astype(np.float32))
+    np.testing.assert_allclose(batch.inputs.mean(0), 0.0, atol=1e-5)
+    np.testing.assert_allclose(batch.inputs.std(0, correction=0), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(data.feature_mean, [0.0, 0.0, *X[:, 2:].mean(0)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_sparse_table_is_measured_as_a_dense_one(make_table, form):
+    X = make_table("negative_binomial")
+    dense, other = prepared(X, "negative_binomial"), prepared(form(X), "negative_binomial")
+    for name, value in dense.source.observation.state_dict().items():
+        np.testing.assert_allclose(other.source.observation.state_dict()[name], value, rtol=1e-6)
+    assert torch.equal(dense.training.rows, other.training.rows)
+
+
+def test_constant_features_are_found_and_named(make_table):
+    X = make_table()
+    X[:, 2] = 1.0
+    with pytest.warns(DataWarning, match=r"1 of 7 features are constant.*: 'x2'"):
+        data = prepared(X)
+    assert np.flatnonzero(data.constant).tolist() == [2]
+    assert data.source.observation.scale[2] == 1
+
+
+def test_new_modules_get_the_scale_of_the_noise_in_model_units(make_table):
+    X = helpers.make_table() * np.array([1.0, 10.0, 0.1, 3.0, 2.0], dtype=np.float32)
+    data, variance = prepared(X), X.var(0)
+    expected = calibrate_noise_scale(variance) / variance
+    np.testing.assert_allclose(data.noise_scale, expected, rtol=1e-4)
+    module = helpers.make_module(replicates=(3,))
+    data.calibrate_(module)
+    np.testing.assert_allclose(module.nuisance.noise_scale, expected, rtol=1e-4)
+    data.calibrate_(helpers.make_module("poisson"))  # which has none
+
+
+@pytest.mark.parametrize(
+    "n_samples, n_features, rate", [(50, 20, 0.0), (1000, 99, 0.0), (100, 300, 0.1), (10_000, 100, 0.0125)]
+)
+def test_inputs_are_left_out_where_they_are_many_and_rows_are_few(n_samples, n_features, rate):
+    data = prepared(np.random.default_rng(0).normal(size=(n_samples, n_features)))
+    assert data.input_dropout == pytest.approx(rate)
+
+
+# -- likelihoods --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_counts_that_are_fitted_as_real_values_are_warned_of(form, rng):
+    counts = form(rng.negative_binomial(2, 0.3, size=(60, 5)).astype(float))
+    with pytest.warns(DataWarning, match="looks like counts and is fitted as real values"):
+        prepared(counts)
+
+
+def test_scores_and_counts_fitted_as_such_are_not_warned_of(rng):
+    prepared(rng.integers(0, 11, size=(60, 5)).astype(float))
+    prepared(rng.negative_binomial(2, 0.3, size=(60, 5)).astype(float), "negative_binomial")
+
+
+def test_columns_of_a_likelihood_are_named_or_counted():
+    names = ["a", "b", "c", "d"]
+    wanted = {"poisson": "b", "bernoulli": ["d", 2], "gaussian": slice(0, 1)}
+    parts = {part.name: columns for part, columns in named_likelihood(wanted, 4, names).split(4)}
+    assert {name: np.arange(4)[columns].tolist() for name, columns in parts.items()} == {
+        "poisson": [1],
+        "bernoulli": [3, 2],
+        "gaussian": [0],
+    }
+    assert named_likelihood("poisson", 4, None).name == "poisson"
+    with pytest.raises(ParameterError, match="Expected likelihood to name columns of the table; got 'e'"):
+        named_likelihood({"poisson": ["a", "e"], "gaussian": ["b", "c", "d"]}, 4, names)
+
+
+# -- warnings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [SparseVAE, VSC])
+@pytest.mark.parametrize(
+    "why, likelihood", [("constant", "gaussian"), ("looks like counts", "gaussian"), ("no counts", "poisson")]
+)
+def test_a_warning_stands_at_the_line_where_the_user_fits(rng, estimator, why, likelihood):
+    X = rng.negative_binomial(2, 0.3, size=(60, 5)).astype(float)
+    if why == "constant":
+        X = X - 3.0
+        X[:, 2] = 1.0
+    elif why == "no counts":
+        X[3] = 0.0
+    model = estimator(2, likelihood=likelihood, max_epochs=1, hidden_sizes=(3,), recipe="paper")
+    with pytest.warns(DataWarning, match=why) as caught:
+        model.fit(X)
+    assert [warning.filename for warning in caught] == [__file__]
