@@ -125,3 +125,13 @@ def test_the_pages_show_these_layers(page):
     rows = [line for line in lines[start:] if line.startswith("|")][: len(LAYERS) - 1]
     shown = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in rows]
     assert shown == [parts for parts in reversed(LAYERS) if parts != {"__main__"}]
+
+
+@every_module
+def test_no_public_name_hides_its_module(path):
+    """`import sparsevae.a.b` would give the function b. Commands are named after their file on purpose."""
+    if _part(path) in ("cli", "experiments"):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert path.stem.startswith("_") or path.stem not in defined

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsevae.report.figures import correlation_figure, curve_figure, history_figure, path_figure
-from sparsevae.report.mask_figure import mask_figure
+from sparsevae.report.mask_figure import draw_mask
 
 GRID = np.linspace(-2.5, 2.5, 41)
 
@@ -77,7 +77,7 @@ def test_correlations_have_a_square_each(n):
 
 def test_the_mask_on_paper_has_a_cell_for_each_link(content):
     factors = [{**factor, "id": f"F{k}"} for k, factor in enumerate(content["factors"])]
-    drawn = mask_figure(content, factors)
+    drawn = draw_mask(content, factors)
     assert sum(d.count("M") for d in re.findall(r' d="([^"]*)"', drawn)) == len(content["links"]["feature"])
     assert "<script" not in drawn
     assert "&lt;script&gt;" in drawn
@@ -97,10 +97,10 @@ def test_many_features_share_rows_of_the_paper_and_the_strongest_is_seen():
         "feature_order": list(range(n)),
         "links": links,
     }
-    drawn = mask_figure(content, [{"id": "F0"}])
+    drawn = draw_mask(content, [{"id": "F0"}])
     assert len(drawn) < 20_000
     assert re.search(r'class="neg" fill-opacity="1.0" d="M[^M]*"', drawn)
 
 
 def test_a_mask_without_factors_has_no_picture():
-    assert mask_figure({"features": [{"name": "a"}]}, []) == ""
+    assert draw_mask({"features": [{"name": "a"}]}, []) == ""

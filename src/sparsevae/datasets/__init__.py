@@ -3,7 +3,7 @@
 from sparsevae.datasets.ability import load_ability_tests
 from sparsevae.datasets.base import Dataset
 from sparsevae.datasets.curves import Curve, Term, TopicCurve
-from sparsevae.datasets.fetch import fetch, verify_file
+from sparsevae.datasets.downloads import fetch, verify_file
 from sparsevae.datasets.movielens import load_movielens
 from sparsevae.datasets.peerread import load_peerread
 from sparsevae.datasets.semisynthetic import Topics, fit_topics, make_semisynthetic

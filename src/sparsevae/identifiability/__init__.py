@@ -3,7 +3,7 @@
 from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
 from sparsevae.identifiability.certificate import Certificate, certify
 from sparsevae.identifiability.matching import FactorMatch, match_factors
-from sparsevae.identifiability.stability import Stability, stability
+from sparsevae.identifiability.refits import Stability, stability
 
 __all__ = [
     "AnchorGroups",

@@ -13,8 +13,8 @@ import torch
 
 from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
 from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
+from sparsevae.identifiability.refits import Stability
 from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
-from sparsevae.identifiability.stability import Stability
 from sparsevae.identifiability.verdict import THRESHOLDS, FactorEvidence, judge, theory_notes
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.modules import SparseVAEModule

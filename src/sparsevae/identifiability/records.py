@@ -10,7 +10,7 @@ import pandas as pd
 
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability.certificate import Certificate
-from sparsevae.identifiability.stability import Stability
+from sparsevae.identifiability.refits import Stability
 from sparsevae.identifiability.verdict import FactorEvidence
 
 __all__ = ["certificate_from_record", "certificate_record", "stability_from_record", "stability_record"]

@@ -11,7 +11,7 @@ from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten
 from sparsevae.report.words import visible
 
-__all__ = ["mask_figure"]
+__all__ = ["draw_mask"]
 
 _NAMED = 60  # features up to which every row has its name
 _ROWS = 300  # of the picture; more features are drawn several to a row
@@ -20,7 +20,7 @@ _KINDS = {1: "pos", -1: "neg", 0: "bent"}
 _LONGEST = 30
 
 
-def mask_figure(content: Content, factors: Sequence[Factor]) -> Markup:
+def draw_mask(content: Content, factors: Sequence[Factor]) -> Markup:
     """Heat map of the links, features in rows by their strongest factor, in three shades of strength.
 
     Parameters

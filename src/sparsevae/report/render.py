@@ -21,7 +21,7 @@ from sparsevae.report.figures import (
     history_terms,
     path_figure,
 )
-from sparsevae.report.mask_figure import mask_figure
+from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten, spell_value
@@ -64,7 +64,7 @@ def render_html(content: Content) -> str:
         verdict_counts=_verdict_counts(factors),
         largest_share=max([factor["variance_explained"] or 0.0 for factor in factors], default=1.0) or 1.0,
         shown_links=_SHOWN_LINKS,
-        mask_figure=mask_figure(content, factors),
+        mask_figure=draw_mask(content, factors),
         curve_figure=curve_figure,
         history_figure=history_figure(history),
         history_terms=history_terms(history),
