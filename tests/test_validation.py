@@ -13,6 +13,7 @@ from scipy import sparse
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.validation import (
+    canonical_csr,
     check_choice,
     check_columns_numeric,
     check_finite,
@@ -199,3 +200,59 @@ def test_row_totals_of_small_integers_do_not_overflow():
 def test_long_lists_of_names_are_cut():
     assert shown(["a", "b"]) == "'a', 'b'"
     assert shown(list("abcdefg")) == "'a', 'b', 'c', 'd', 'e' and 2 more"
+
+
+# -- sparse tables -------------------------------------------------------------------------------------------
+
+
+def _damaged(kind, **parts):
+    X = sparse.csr_matrix(np.arange(12.0).reshape(4, 3)).asformat(kind)
+    for name, (position, value) in parts.items():
+        array = getattr(X, name).copy()
+        array[position] = value
+        setattr(X, name, array)
+    return X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        _damaged("csr", indices=(2, 3)),
+        _damaged("csr", indices=(2, -1)),
+        _damaged("csr", indptr=(0, 1)),
+        _damaged("csr", indptr=(2, 9)),
+        _damaged("csr", indptr=(-1, 99)),
+        _damaged("csc", indices=(0, 4)),
+        _damaged("csc", indptr=(-1, 99)),
+        _damaged("bsr", indices=(0, 77)),
+        _damaged("coo", row=(1, 4)),
+        _damaged("coo", col=(1, -2)),
+    ],
+    ids=lambda X: X.format,
+)
+def test_indices_outside_a_sparse_table_are_refused(X):
+    with pytest.raises(DataError, match=r"Expected indices of t.npz within its 4 rows and 3 columns"):
+        canonical_csr(X, "t.npz")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dia", "dok"])
+def test_any_sparse_format_becomes_rows(kind):
+    dense = np.arange(12.0).reshape(4, 3)
+    found = canonical_csr(sparse.csr_array(dense).asformat(kind))
+    assert found.format == "csr"
+    np.testing.assert_array_equal(found.toarray(), dense)
+
+
+def test_a_wrong_flag_is_not_believed():
+    X = sparse.csr_matrix((np.ones(4), [1, 0, 2, 2], [0, 2, 4]), shape=(2, 3))
+    X.has_canonical_format = X.has_sorted_indices = True
+    found = canonical_csr(X)
+    np.testing.assert_array_equal(found.indices, [0, 1, 2])
+    np.testing.assert_array_equal(found.data, [1.0, 1.0, 2.0])
+    np.testing.assert_array_equal(X.indices, [1, 0, 2, 2])
+
+
+def test_a_canonical_table_is_not_copied():
+    X = sparse.csr_matrix(np.eye(3))
+    assert canonical_csr(X) is X
+    assert canonical_csr(sparse.csr_matrix((3, 2))).nnz == 0

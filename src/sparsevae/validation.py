@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +15,7 @@ from sparsevae.exceptions import DataError, ParameterError
 
 __all__ = [
     "OVERDISPERSED",
+    "canonical_csr",
     "check_choice",
     "check_columns_numeric",
     "check_finite",
@@ -98,6 +100,32 @@ def check_columns_numeric(X: TableLike) -> None:
             f"Expected every column to hold numbers; got text or other values (could not convert string to "
             f"float) in {shown(wrong)}. Drop these columns, or encode them as numbers."
         )
+
+
+def canonical_csr(X: Any, name: str = "the table") -> Matrix:
+    """Bring a sparse table into compressed rows, sorted and without duplicates; the caller's is not changed.
+
+    scipy and scikit-learn believe the indices of a sparse matrix: one out of bounds reads and writes foreign
+    memory. Entries that occur twice count as their sum, as in a dense table.
+
+    Parameters
+    ----------
+    X : sparse matrix or array of any format
+    name : str
+        What the message calls it.
+
+    Raises
+    ------
+    DataError
+        If indices or pointers lie outside the table.
+    """
+    _check_indices(X, name)
+    table = X.tocsr()
+    if table.format == "csr" and not _is_canonical(table):
+        table = table.copy()
+        table.has_canonical_format = False  # the flag may be wrong, and is believed
+        table.sum_duplicates()
+    return table
 
 
 def check_finite(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> None:
@@ -216,6 +244,57 @@ def shown(names: Sequence[object] | np.ndarray, most: int = 5) -> str:
     """The first few of a list of names, for a message."""
     words = ", ".join(repr(str(name)) for name in names[:most])
     return words + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _check_indices(X: Any, name: str) -> None:
+    """Refuse a sparse matrix whose indices or pointers do not fit its shape and its values."""
+    kind, (n_rows, n_columns) = X.format, X.shape
+    if kind in ("csr", "csc", "bsr"):
+        major, minor = (n_columns, n_rows) if kind == "csc" else (n_rows, n_columns)
+        if kind == "bsr":
+            major, minor = major // X.blocksize[0], minor // X.blocksize[1]
+        pointers, indices = np.asarray(X.indptr), np.asarray(X.indices)
+        n_stored = len(X.data)
+        sound = (
+            pointers.ndim == indices.ndim == 1
+            and pointers.dtype.kind in "iu"
+            and indices.dtype.kind in "iu"
+            and len(pointers) == major + 1
+            and len(indices) == n_stored
+            and pointers[0] == 0
+            and pointers[-1] <= n_stored
+            and bool((np.diff(pointers.astype(np.int64)) >= 0).all())
+            and _within(indices[: int(pointers[-1])], minor)
+        )
+    elif kind == "coo":
+        sound = (
+            len(X.row) == len(X.col) == len(X.data) and _within(X.row, n_rows) and _within(X.col, n_columns)
+        )
+    elif kind == "lil":
+        lengths = [len(row) == len(values) for row, values in zip(X.rows, X.data, strict=True)]
+        sound = all(lengths) and all(_within(np.asarray(row, dtype=np.int64), n_columns) for row in X.rows)
+    else:
+        sound = True  # DIA and DOK cannot name a place outside the table
+    if not sound:
+        raise DataError(
+            f"Expected indices of {name} within its {n_rows} rows and {n_columns} columns; got a damaged "
+            f"sparse matrix ({kind.upper()}). Build it, or write it, again."
+        )
+
+
+def _within(indices: np.ndarray, size: int) -> bool:
+    return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)
+
+
+def _is_canonical(X: Any) -> bool:
+    """Whether column indices rise strictly in every row."""
+    if len(X.indices) < 2:
+        return True
+    rises = np.diff(X.indices.astype(np.int64)) > 0
+    starts = X.indptr[1:-1]
+    starts = starts[(starts > 0) & (starts < len(X.indices))]
+    rises[starts - 1] = True  # from the last entry of a row to the first of the next anything goes
+    return bool(rises[: max(int(X.indptr[-1]) - 1, 0)].all())
 
 
 def _is_number_type(name: str) -> bool:

@@ -103,7 +103,9 @@ def test_constant_features_are_found_and_named(make_table):
 
 def test_new_modules_get_the_scale_of_the_noise_in_model_units(make_table):
     X = helpers.make_table() * np.array([1.0, 10.0, 0.1, 3.0, 2.0], dtype=np.float32)
-    data, variance = prepared(X), X.var(0)
+    standardised = prepared(X)
+    np.testing.assert_allclose(standardised.noise_scale, calibrate_noise_scale(np.ones(5)), rtol=1e-6)
+    data, variance = prepared(X, raw_noise_scale=True), X.var(0)
     expected = calibrate_noise_scale(variance) / variance
     np.testing.assert_allclose(data.noise_scale, expected, rtol=1e-4)
     module = helpers.make_module(replicates=(3,))

@@ -95,3 +95,24 @@ def test_an_array_is_no_path():
 def test_a_remedy_is_said_for_python_and_for_the_command_line(tmp_path, text, remedy):
     with pytest.raises(DataError, match=remedy):
         read_table(write(tmp_path / "t.csv", text))
+
+
+def test_a_damaged_sparse_matrix_is_refused(tmp_path):
+    X = sparse.random(20, 5, 0.5, format="csr", random_state=0)
+    indices = X.indices.copy()
+    indices[3] = 10**7
+    path = tmp_path / "t.npz"
+    np.savez(path, data=X.data, indices=indices, indptr=X.indptr, format=np.array("csr"), shape=X.shape)
+    with pytest.raises(DataError, match=r"t\.npz within its 20 rows and 5 columns; got a damaged sparse"):
+        read_table(path)
+
+
+def test_a_damaged_h5ad_matrix_is_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    anndata = pytest.importorskip("anndata")
+    path = tmp_path / "t.h5ad"
+    anndata.AnnData(sparse.random(20, 5, 0.5, format="csr", random_state=0)).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        file["X/indices"][3] = 10**7
+    with pytest.raises(DataError, match="damaged sparse matrix"):
+        read_table(path)

@@ -47,7 +47,8 @@ def test_an_update_is_the_map_of_the_residuals_seen(output, draw):
 def test_variances_of_a_reconstruction_have_the_same_prior(rng):
     squares, spread = rng.uniform(1.0, 20.0, size=(2, N_FEATURES))
     found = Gaussian().parameters_from_residuals(squares, squares, squares, N_SAMPLES, spread)
-    expected = (squares + 3 * calibrate_noise_scale(spread)) / (N_SAMPLES + 3 + 2)
+    scale = calibrate_noise_scale(np.ones(1))
+    expected = (squares + 3 * scale * spread) / (N_SAMPLES + 3 + 2)
     np.testing.assert_allclose(found["noise_variance"], expected)
     constant = Gaussian().parameters_from_residuals(squares, squares, squares, N_SAMPLES, 0 * spread)
-    np.testing.assert_allclose(constant["noise_variance"], (squares + 3) / (N_SAMPLES + 3 + 2))
+    np.testing.assert_allclose(constant["noise_variance"], (squares + 3 * scale) / (N_SAMPLES + 3 + 2))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
-from sparsevae.fitting import FitData, named_likelihood, prepare
+from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
 from sparsevae.inspection.outputs import expected_rows
 from sparsevae.likelihoods import LIKELIHOODS, Likelihood
@@ -26,6 +27,7 @@ from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
+    canonical_csr,
     check_columns_numeric,
     check_finite,
     check_fraction,
@@ -61,6 +63,8 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
+        if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
+            X = canonical_csr(X)
         try:
             X = validate_data(
                 self,
@@ -240,6 +244,7 @@ class FactorEstimator(TableEstimator):
             batch_size=self.batch_size,
             random_state=new_random_state(self.random_state),
             device=self._device(),
+            raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
 
     @abstractmethod

@@ -126,8 +126,8 @@ class NeuralEstimator(FactorEstimator):
     def _finish(self, codes: Codes, data: FitData) -> None:
         module, observation = self.module_, self.module_.observation
         z = torch.as_tensor(codes.means(data.everything.rows[:_ROWS_READ].numpy()))
-        noise = module.noise_variance.numpy() * observation.scale.numpy() ** 2
-        self.noise_variance_ = np.where(observation.real_columns, noise, np.nan).astype(np.float64)
+        noise = module.noise_variance.double() * observation.scale.double().square()
+        self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.active_factors_ = np.flatnonzero(self._in_use(z.numpy()))
         [self.effects_] = average_slopes(Outputs(module, z), partial(expected_rows, module))
 

@@ -24,7 +24,9 @@ _CELLS_AT_ONCE = 1 << 22
 _ROWS_AT_ONCE = (16, 4096)
 _MOST_DROPPED = 0.1  # of an encoder's inputs in a training step
 _MANY_INPUTS = 100  # from which on none of them is the only one that tells of its factor
+_NOISE_SCALE = calibrate_noise_scale(np.ones(1))  # ξ of a standardised feature
 _PLAIN_NOISE_SCALE = 0.05  # ξ of features without a noise variance, and of tables that do not vary
+_FAR_APART = 100.0  # ratio of standard deviations from which on one noise prior does not suit all features
 
 
 @dataclass
@@ -90,6 +92,7 @@ def prepare(
     batch_size: int,
     random_state: np.random.RandomState,
     device: torch.device,
+    raw_noise_scale: bool = False,
 ) -> FitData:
     """Measure a checked table and cut it into rows to train and rows to validate on.
 
@@ -103,6 +106,8 @@ def prepare(
     batch_size : int
     random_state : RandomState
     device : torch.device
+    raw_noise_scale : bool
+        See `Recipe`.
 
     Returns
     -------
@@ -127,15 +132,16 @@ def prepare(
 
     held_out, kept_rows = rows[:n_validation], rows[n_validation:]
     means = np.where(observation.real_columns, 0.0, mean)
+    noise_scale = np.full(len(mean), _NOISE_SCALE)
+    if raw_noise_scale:
+        noise_scale = _raw_noise_scale(observation, variance, constant)
     return FitData(
         source=source,
         training=Batches(source, kept_rows, batch_size, generator),
         validation=Batches(source, held_out, batch_size, generator) if n_validation else None,
         everything=Batches(source, rows, batch_size, generator),
         feature_mean=torch.as_tensor(means, dtype=torch.float32, device=device),
-        noise_scale=torch.as_tensor(
-            _noise_scale(observation, variance, constant), dtype=torch.float32, device=device
-        ),
+        noise_scale=torch.as_tensor(noise_scale, dtype=torch.float32, device=device),
         constant=constant,
         generator=generator,
         random_state=random_state,
@@ -244,13 +250,22 @@ def _encoder_moments(X: Matrix, kept: np.ndarray, observation: Observation) -> t
     return mean, np.maximum(square / len(kept) - mean**2, 0.0)
 
 
-def _noise_scale(observation: Observation, variance: np.ndarray, constant: np.ndarray) -> np.ndarray:
-    """ξ_j = ξ / s_j², with ξ calibrated on the raw variances of the features that vary."""
-    real = observation.real_columns
-    if not (real & ~constant).any():
+def _raw_noise_scale(observation: Observation, variance: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """ξ_j = ξ / s_j², with ξ calibrated on the variances of the features as they are, as in the paper."""
+    real = observation.real_columns & ~constant
+    if not real.any():
         return np.full(len(real), _PLAIN_NOISE_SCALE)
-    xi = calibrate_noise_scale(variance[real & ~constant])
-    return np.where(real & ~constant, xi / np.where(constant, 1.0, variance), _PLAIN_NOISE_SCALE)
+    xi = calibrate_noise_scale(variance[real])
+    deviations = np.sqrt(variance[real])
+    if deviations.max() > _FAR_APART * deviations.min():
+        _warn(
+            f"The standard deviations of the features reach from {deviations.min():.3g} to "
+            f"{deviations.max():.3g}, and this recipe has one noise prior for all: features in small units "
+            "are taken for noise. "
+            "Standardise the table, or use recipe='default', in which units do not matter.",
+            depth=4,
+        )
+    return np.where(real, xi / np.where(constant, 1.0, variance), _PLAIN_NOISE_SCALE)
 
 
 def _warn(message: str, *, depth: int) -> None:

@@ -164,6 +164,9 @@ class Recipe:
         Charge the mask's penalty for every batch instead of once per data set.
     read_threshold : float
         Size up to which entries of the mask are read as zero; the authors' scripts have 0.01.
+    raw_noise_scale : bool
+        Calibrate the noise prior on the variances of the features as they are, as the paper does: columns in
+        other units then get another prior. Else on standardised features, where units do not matter.
     rates : (float, float), optional
         λ0 and λ1 from the first step to the last; None sets them from the table and climbs a ladder.
     shrinkage : float
@@ -193,6 +196,7 @@ class Recipe:
     kl_per_factor: bool = False
     penalty_per_batch: bool = False
     read_threshold: float = 0.0
+    raw_noise_scale: bool = False
     rates: tuple[float, float] | None = None
     shrinkage: float = 0.1
     slab_rate: float = 1.0
@@ -211,6 +215,7 @@ _PAPER = Recipe(
     linear_path=False,
     input_dropout=False,
     start_at_means=False,
+    raw_noise_scale=True,
     rates=(10.0, 1.0),
     network=NetworkSchedule(),
 )

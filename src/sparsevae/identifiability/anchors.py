@@ -29,7 +29,7 @@ from sparsevae.identifiability.rank_test import (
     instruments,
     likelihood_ratio,
 )
-from sparsevae.validation import check_columns_numeric, check_finite
+from sparsevae.validation import canonical_csr, check_columns_numeric, check_finite
 
 __all__ = ["AnchorGroups", "anchors_from_covariance"]
 
@@ -285,7 +285,7 @@ def _table(
 def _checked(X: Any, feature_names: Sequence[Any] | np.ndarray | None) -> tuple[Any, np.ndarray]:
     check_columns_numeric(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    table = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    table = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
     if table.ndim != 2 or table.shape[0] < _LEAST_SAMPLES or table.shape[1] < 1:
         raise DataError(
             f"Expected a table with at least {_LEAST_SAMPLES} samples and a column per feature; got shape "

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from sparsevae.aliases import TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
 from sparsevae.identifiability.matching import match_factors
-from sparsevae.validation import check_choice, check_positive
+from sparsevae.validation import canonical_csr, check_choice, check_positive
 
 __all__ = ["Stability", "stability"]
 
@@ -316,7 +316,7 @@ def _on_accelerator(model: FittedModel) -> bool:
 def _by_rows(X: TableLike) -> Any:
     """A table whose rows can be taken by position; data frames stay data frames, for their names."""
     table: Any = X
-    return table.tocsr() if sparse.issparse(X) else table if hasattr(X, "columns") else np.asarray(X)
+    return canonical_csr(table) if sparse.issparse(X) else table if hasattr(X, "columns") else np.asarray(X)
 
 
 def _take(table: Any, rows: np.ndarray) -> Any:

@@ -18,6 +18,7 @@ from sparsevae.io import formats
 from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import RawTable, ReadOptions, how_to_drop
 from sparsevae.io.memory import check_memory
+from sparsevae.validation import canonical_csr
 
 __all__ = ["Fingerprint", "TableFile", "blocks_of_values", "list_names", "read_table"]
 
@@ -156,6 +157,8 @@ def read_table(
     check_memory(path, ending)
     raw = _READERS[ending](path, options)
     X, names, samples = raw.X, raw.feature_names, raw.sample_names
+    if sparse.issparse(X):
+        X = canonical_csr(X, str(path))
     if options.transpose:
         X = formats.to_numbers(X, _as_text(names), path) if isinstance(X, pd.DataFrame) else X
         X, names, samples = X.T, samples, names

@@ -96,5 +96,5 @@ class Gaussian(Factorised):
         n_samples: int,
         spread: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        xi = calibrate_noise_scale(spread) if spread.any() else 1.0
+        xi = torch.as_tensor(calibrate_noise_scale(np.ones(1)) * np.where(spread > 0, spread, 1.0))
         return {"noise_variance": map_noise_variance(torch.as_tensor(squares), n_samples, NU, xi).numpy()}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from sparsevae.modules.base import LatentModule
 
 __all__ = ["upgrade_saved_module"]
@@ -40,9 +42,11 @@ def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> 
     config = {**saved["config"], "authors_arithmetic": saved["config"].get("released", False)}
     if config.get("groups") is not None:
         config["groups"] = tuple(config["groups"])
+    tensors = {_RENAMED.get(name, name): value for name, value in saved["tensors"].items()}
+    units = [tensors["observation.location"].double(), tensors["observation.scale"].double()]
     known = {field.name for field in fields(kind.config_class)}
     return {
         "config": {name: value for name, value in config.items() if name in known},
         "rates": {"spike_rate": saved["spike_rate"], "slab_rate": saved["slab_rate"]},
-        "tensors": {_RENAMED.get(name, name): value for name, value in saved["tensors"].items()},
+        "tensors": {**tensors, "observation._extra_state": torch.stack(units)},
     }

@@ -70,6 +70,9 @@ class Observation(nn.Module):
             ("mean_words", mean_words),
         ):
             self.register_buffer(name, torch.as_tensor(value, dtype=torch.float32).clone())
+        # Units in full precision, which a change of the module's dtype leaves alone: the same table in other
+        # units is then the same numbers to the model.
+        self._units = np.array([np.asarray(location), np.asarray(scale)], dtype=np.float64)
         parts = likelihood.split(self.n_features)
 
         def columns(wanted: Callable[[Likelihood], bool]) -> np.ndarray:
@@ -116,9 +119,21 @@ class Observation(nn.Module):
         size = self.size(x)
         return Batch(x, self.encoder_input(x, size), size, self.total(x), observed, weight, group)
 
-    def to_model_units(self, x: Tensor) -> Tensor:
-        """The table in the units of the model."""
-        return (x - self.location) / self.scale if self._any_real else x
+    def to_model_units(self, block: np.ndarray) -> Tensor:
+        """Rows of the table in the units of the model, computed in float64 and rounded once."""
+        if self._any_real:
+            location, scale = self._units
+            block = (block.astype(np.float64) - location) / scale
+        # torch has no read-only tensors and warns where it would share such memory.
+        return torch.as_tensor(np.require(block, requirements=["C", "W"])).to(self.location)
+
+    def get_extra_state(self) -> Tensor:
+        """Units in full precision, for `state_dict`."""
+        return torch.as_tensor(self._units.copy())
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take back what `get_extra_state` gave."""
+        self._units = state.detach().cpu().double().numpy().copy()
 
     def to_user_units(self, mean: Tensor) -> Tensor:
         """Expected values back in the units of the table."""
@@ -126,7 +141,7 @@ class Observation(nn.Module):
 
     def log_jacobian(self) -> Tensor:
         """What the change of units adds to a log density in the units of the table."""
-        return -self.scale.log().sum()
+        return torch.as_tensor(-np.log(self._units[1]).sum(), device=self.scale.device)
 
     def size(self, x: Tensor) -> Tensor | None:
         """Size factor of each row, 1 for an average row; None where the likelihood has no use for it."""

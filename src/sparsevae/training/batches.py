@@ -14,6 +14,7 @@ from sparsevae.modules import Batch, Observation
 __all__ = ["Batches", "RowSource"]
 
 _RESIDENT_BYTES = 2 << 30  # values and inputs up to this size are kept as tensors; else read batch by batch
+_CELLS_AT_ONCE = 1 << 22  # of a table that are in float64 at a time
 
 
 class RowSource:
@@ -37,7 +38,9 @@ class RowSource:
         self._resident: Batch | None = None
         small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
         if not sparse.issparse(X) and not isinstance(X, np.memmap) and small:
-            self._resident = observation.batch(self._to_tensor(X))
+            step = max(1, _CELLS_AT_ONCE // max(1, self.n_features))
+            blocks = [observation.to_model_units(X[i : i + step]) for i in range(0, self.n_samples, step)]
+            self._resident = observation.batch(torch.cat(blocks).to(self.device))
 
     def batch(self, index: Tensor) -> Batch:
         """Rows by position: n of them, or (R, n) for an index of that shape."""
@@ -46,13 +49,8 @@ class RowSource:
         flat = index.reshape(-1).numpy()
         block = self.X[flat]
         dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        return self.observation.batch(self._to_tensor(dense).reshape(*index.shape, self.n_features))
-
-    def _to_tensor(self, block: np.ndarray) -> Tensor:
-        """Values in the units of the model."""
-        # torch has no read-only tensors and warns where it would share such memory.
-        block = np.require(block, np.float32, ["C", "W"])
-        return self.observation.to_model_units(torch.as_tensor(block).to(self.device))
+        x = self.observation.to_model_units(dense).to(self.device)
+        return self.observation.batch(x.reshape(*index.shape, self.n_features))
 
 
 class Batches:
