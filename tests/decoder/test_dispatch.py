@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sparsevae.decoder import decode, decode_literal, plan_mask
+from sparsevae.decoder import decode, decode_literal
 
 NON_ZEROS = [None, (0, 1, 1, 2), (1,), (0,)]
 LARGE = {"n_samples": 60, "n_features": 80, "n_factors": 6, "hidden_sizes": (60, 60)}
@@ -68,12 +68,6 @@ def test_anchors_wait_until_zero_entries_need_no_gradient(paths, make_problem):
 def test_empty_features_always_leave(paths, make_problem):
     mask, z, weights, _ = make_problem(**LARGE, non_zeros=(0, 6))
     decode(mask, z, weights)
-    assert paths == ["decode_sparse"]
-
-
-def test_a_plan_is_used_as_given(paths, make_problem):
-    mask, z, weights, _ = make_problem(**LARGE, non_zeros=(1, 1, 2))
-    decode(mask, z, weights, plan=plan_mask(mask))
     assert paths == ["decode_sparse"]
 
 

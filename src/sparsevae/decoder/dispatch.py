@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sparsevae.decoder.blocked import decode_blocked
 from sparsevae.decoder.dense import decode_dense, decode_shared
-from sparsevae.decoder.plan import MaskPlan, plan_mask
+from sparsevae.decoder.plan import plan_mask
 from sparsevae.decoder.precision import usable_precision
 from sparsevae.decoder.sparse import decode_sparse
 from sparsevae.decoder.weights import DecoderWeights
@@ -26,7 +26,6 @@ def decode(
     precision: str = "float32",
     zero_gradients: bool = True,
     fixed: Tensor | None = None,
-    plan: MaskPlan | None = None,
 ) -> Tensor:
     """Decode by the fastest path that gives the gradients wanted.
 
@@ -43,9 +42,6 @@ def decode(
         use cost next to nothing and such entries get the gradient zero.
     fixed : boolean Tensor of shape (n_features, n_factors), optional
         Entries that never change: a factor whose column is fixed at zero costs nothing either way.
-    plan : MaskPlan, optional
-        `plan_mask` of the mask's support with the same ``zero_gradients``, where the caller keeps one; found
-        anew otherwise, which costs little.
 
     Returns
     -------
@@ -57,9 +53,8 @@ def decode(
     n_activations = z.shape[-2] * mask.shape[-2] * weights.heads.shape[-1]
     if mask.ndim > 2 or weights.depth == 0 or n_activations <= _SMALL:
         return decode_dense(mask, z, weights)
-    if plan is None:
-        differentiated = torch.is_grad_enabled() and mask.requires_grad
-        plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated, fixed=fixed)
+    differentiated = torch.is_grad_enabled() and mask.requires_grad
+    plan = plan_mask(mask, zero_gradients=zero_gradients and differentiated, fixed=fixed)
     if plan.cost(weights.widths) < _WORTH_SORTING:
         return decode_sparse(mask, z, weights, precision=precision, plan=plan)
     return decode_blocked(mask, z, weights, precision=precision)
