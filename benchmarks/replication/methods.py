@@ -17,8 +17,8 @@ Method = Callable[[np.ndarray, np.ndarray, str, int, int], FactorSet]
 """Rows of the half, all rows, likelihood, number of factors, seed."""
 
 
-def _linear(codes: np.ndarray, loadings: np.ndarray, half: np.ndarray, of_half: np.ndarray) -> np.ndarray:
-    """Squared loading times variance of the code over variance of the feature."""
+def _linear(loadings: np.ndarray, half: np.ndarray, of_half: np.ndarray) -> np.ndarray:
+    """Squared loading times variance of the code over variance of the feature, on the rows of the half."""
     variance = np.maximum(half.var(0), 1e-12)[:, None]
     return np.minimum(loadings**2 * of_half.var(0) / variance, 1.0)
 
@@ -40,7 +40,7 @@ def factor_analysis(half, everything, likelihood, n_factors, seed, *, oblique=Fa
     weights = loadings / model.noise_variance_[:, None]
     precision = np.linalg.inv(correlation) + loadings.T @ weights
     maps = weights @ np.linalg.inv(precision)
-    return FactorSet(everything @ maps, _linear(everything @ maps, loadings, half, half @ maps))
+    return FactorSet(everything @ maps, _linear(loadings, half, half @ maps))
 
 
 def ica(half, everything, likelihood, n_factors, seed) -> FactorSet:
@@ -48,7 +48,7 @@ def ica(half, everything, likelihood, n_factors, seed) -> FactorSet:
     half, everything = _standardised(half, everything, likelihood)
     model = FastICA(n_factors, random_state=seed, whiten="unit-variance", max_iter=400).fit(half)
     codes = model.transform(everything)
-    return FactorSet(codes, _linear(codes, model.mixing_, half, model.transform(half)))
+    return FactorSet(codes, _linear(model.mixing_, half, model.transform(half)))
 
 
 def nmf(half, everything, likelihood, n_factors, seed, *, init="nndsvda") -> FactorSet:
@@ -57,7 +57,7 @@ def nmf(half, everything, likelihood, n_factors, seed, *, init="nndsvda") -> Fac
     half, everything = half - floor, np.maximum(everything - floor, 0.0)
     model = NMF(n_factors, init=init, random_state=seed, max_iter=400).fit(half)
     codes = model.transform(everything)
-    return FactorSet(codes, _linear(codes, model.components_.T, half, model.transform(half)))
+    return FactorSet(codes, _linear(model.components_.T, half, model.transform(half)))
 
 
 def lda(half, everything, likelihood, n_factors, seed) -> FactorSet:
@@ -65,7 +65,7 @@ def lda(half, everything, likelihood, n_factors, seed) -> FactorSet:
     model = LatentDirichletAllocation(n_factors, random_state=seed).fit(half)
     topics = model.components_ / model.components_.sum(1, keepdims=True) * half.sum(1).mean()
     codes = model.transform(everything)
-    return FactorSet(codes, _linear(codes, topics.T, half, model.transform(half)))
+    return FactorSet(codes, _linear(topics.T, half, model.transform(half)))
 
 
 def sparse_vae(half, everything, likelihood, n_factors, seed, **options) -> FactorSet:
@@ -80,7 +80,7 @@ def network(half, everything, likelihood, n_factors, seed, *, kind=VAE) -> Facto
     """A VAE or OI-VAE; what a factor explains is what its average slope explains."""
     model = _fit(kind(n_factors, likelihood=likelihood, random_state=seed), half)
     codes = model.transform(everything)
-    return FactorSet(codes, _linear(codes, model.effects_, half, model.transform(half)))
+    return FactorSet(codes, _linear(model.effects_, half, model.transform(half)))
 
 
 def _fit(model, half):

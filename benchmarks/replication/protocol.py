@@ -28,13 +28,10 @@ class FactorSet(NamedTuple):
     codes : ndarray of shape (n_samples, n_factors)
     shares : ndarray of shape (n_features, n_factors)
         Fraction of each feature's variance that the factor explains.
-    held_out : float
-        Explained variance of the rows that the fit has not seen.
     """
 
     codes: np.ndarray
     shares: np.ndarray
-    held_out: float = np.nan
 
 
 def halves(n_samples: int, split: int) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +50,6 @@ def compare(first: FactorSet, second: FactorSet) -> dict[str, float]:
         "match": 0.0,
         "overlap": 0.0,
     }
-    found["held_out"] = (first.held_out + second.held_out) / 2
     if not len(a) or not len(b):
         return found
     ranks = [np.apply_along_axis(rankdata, 0, s.codes[:, k]) for s, k in ((first, a), (second, b))]

@@ -1,4 +1,4 @@
-"""The real tables of the benchmark, prepared as docs/notes/replication.md says."""
+"""The real tables of the benchmark: which columns, likelihood and number of factors each has."""
 
 from __future__ import annotations
 
