@@ -81,6 +81,10 @@ class SparseVAE(FactorEstimator):
     max_epochs : int, optional
         Epochs of the whole fit; by default enough for a fixed number of gradient steps.
     learning_rate : float
+    gain_kept : float
+        Fraction of the best held-out gain over no factors that the simplest fit must keep, above 0 and up to
+        1. The default keeps axes that come back in other rows and drops links that gain little; 1 is the most
+        predictive fit, whose factors may be others in another sample.
     validation_fraction : float
         Share of the rows held out for early stopping and for the choice among starts; the fit ends on all
         rows.
@@ -155,6 +159,7 @@ class SparseVAE(FactorEstimator):
         batch_size: int = 128,
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
+        gain_kept: float = 0.95,
         validation_fraction: float = 0.2,
         precision: str = "float32",
         features_per_step: int | None = None,
@@ -177,6 +182,7 @@ class SparseVAE(FactorEstimator):
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.gain_kept = gain_kept
         self.validation_fraction = validation_fraction
         self.precision = precision
         self.features_per_step = features_per_step
@@ -189,6 +195,12 @@ class SparseVAE(FactorEstimator):
         super().check_parameters()
         if self.n_init != "auto":
             check_positive("n_init", self.n_init, integer=True)
+        check_positive("gain_kept", self.gain_kept)
+        if self.gain_kept > 1:
+            raise ParameterError(
+                f"Expected gain_kept above 0 and at most 1; got {self.gain_kept!r}. Pass 0.95, or 1.0 for "
+                "the most predictive fit."
+            )
         get_recipe(self.recipe)
         check_choice("precision", self.precision, PRECISIONS)
         if self.features_per_step is not None:
@@ -256,6 +268,7 @@ class SparseVAE(FactorEstimator):
             n_init=None if self.n_init == "auto" else int(self.n_init),
             max_epochs=self.max_epochs,
             learning_rate=self.learning_rate,
+            gain_kept=float(self.gain_kept),
             verbose=self.verbose,
         )
 

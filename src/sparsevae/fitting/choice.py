@@ -26,6 +26,7 @@ __all__ = [
     "reasons",
     "row_bounds",
     "score_table",
+    "simplest",
 ]
 
 _DRAWS = (8, 64)  # of a row's importance weights; fewer where rows are many
@@ -126,6 +127,22 @@ def parsimonious(
     near[best] = True
     order = np.lexsort((-scores, n_nonzero, n_active))
     return int(next(c for c in order if near[c])), scores, errors
+
+
+def simplest(bounds: np.ndarray, gain_kept: float) -> int:
+    """The first of candidates in order of complexity, the empty one last, that keeps enough of the gain.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n_candidates,)
+        Mean held-out bound of each; the last is that of no factors.
+    gain_kept : float
+        Fraction of the largest gain over no factors.
+    """
+    gains = np.nan_to_num(bounds - bounds[-1], nan=-np.inf)
+    if gains.max() <= 0:
+        return len(gains) - 1
+    return int(np.flatnonzero(gains >= gain_kept * gains.max())[0])
 
 
 def pays_for_loadings(

@@ -16,6 +16,7 @@ from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import SparseVAEModule
 from sparsevae.principal import parallel_analysis, principal_loadings
 from sparsevae.rotation import oblique_rotation
+from sparsevae.training import Batches
 
 __all__ = [
     "anchor_entries",
@@ -32,9 +33,9 @@ __all__ = [
 _FLOOR = 0.05  # smallest start of a mask entry: small, but able to grow
 
 
-def count_linear_factors(data: FitData) -> int:
-    """Number of factors that a linear analysis of the training rows shows; at least one."""
-    inputs = encoder_inputs(data.training)
+def count_linear_factors(data: FitData, rows: Batches | None = None) -> int:
+    """Number of factors that a linear analysis of rows (the training rows by default) shows; at least one."""
+    inputs = encoder_inputs(data.training if rows is None else rows)
     varying = inputs[:, inputs.std(0) > 1e-6]
     if varying.shape[1] < 2 or len(varying) < 4:
         return 1

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from sparsevae.fitting.agreement import agreeing_counts
 from sparsevae.fitting.choice import (
     drop_lone_factors_,
     null_module,
@@ -21,6 +22,7 @@ from sparsevae.fitting.choice import (
     reasons,
     row_bounds,
     score_table,
+    simplest,
 )
 from sparsevae.fitting.constraints import (
     constrain_,
@@ -34,12 +36,13 @@ from sparsevae.fitting.initial import pytorch_start_, start_at_means_
 from sparsevae.fitting.ladder import climb_phases
 from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.single_rate import train_at_one_rate
+from sparsevae.fitting.spine import Spine, find_spine, linear_module, network_module
 from sparsevae.fitting.starts import dense_starts, masked_starts, sparse_start
 from sparsevae.fitting.state import Candidate, FitState, Fitted
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import Phase, ProximalAdam, TrainingLog, train
 from sparsevae.training.interrupt import stop_requested
-from sparsevae.training.loop import Progress
+from sparsevae.training.loop import Progress, held_out_bound
 from sparsevae.training.progress import progress_bar
 
 __all__ = ["STAGES", "candidate_counts", "counts_around", "fit_module"]
@@ -89,15 +92,41 @@ def fit_module(
 # -- stages --------------------------------------------------------------------------------------------------
 
 
+def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
+    """The linear spine, whose axes are kept unless networks agree on factors that predict rows better."""
+    if not settings.spine_first:
+        return state
+    spine = find_spine(settings, data)
+    linear = linear_candidate(settings, data, spine, progress)
+    rows = data.validation if data.validation is not None else data.training
+    least = float(held_out_bound(linear.module, rows))
+    state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), least, progress)
+    if not state.counts:
+        state.spine, state.candidates = spine, [linear]
+    return state
+
+
 def find_starts(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """Candidates at the foot of the ladder: plain VAEs turned to sparse slopes, or networks behind a mask."""
-    make = _starts_from_vaes if settings.from_vae else _starts_from_mask
-    state.candidates = make(settings, data, progress)
+    if state.spine is not None:
+        [linear] = state.candidates
+        module = network_module(settings, data, linear.module, state.spine)
+        state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
+    elif settings.from_vae:
+        state.candidates = _starts_from_vaes(settings, data, state.counts, progress)
+    else:
+        state.candidates = _starts_from_mask(settings, data, progress)
     return state
 
 
 def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
-    """Each candidate up the ladder; factors that only one feature uses at the top are dropped."""
+    """Each candidate up the ladder; factors that only one feature uses at the top are dropped.
+
+    A network on a spine has no ladder to climb: its links are settled, and it learns curves and interactions.
+    """
+    if state.spine is not None:
+        train_network(settings, data, state.candidates[-1], progress)
+        return state
     _climb(settings, data, state.candidates, settings.budget(data).ladder, progress)
     return state
 
@@ -105,18 +134,21 @@ def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progr
 def choose(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """The best of the candidates and the empty mask, by held-out rows; the simpler one wins near ties."""
     first = state.candidates[0]
-    trained = [candidate for candidate in state.candidates if candidate.log.epochs] or state.candidates
+    trained = [c for c in state.candidates if c.log.epochs or c.kind == "linear"] or state.candidates
     if not stop_requested():  # a fit that was cut short cannot say that there is nothing to find
         trained.append(Candidate(null_module(first.module, data), first.log, 0))
     state.candidates = trained
     state.chosen, state.starts = _choose(trained, data)
+    if state.spine is not None:
+        state.chosen = simplest(state.starts["bound"].to_numpy(), settings.gain_kept)
+        state.starts["chosen"] = np.arange(len(trained)) == state.chosen
     return state
 
 
 def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
     looser, winner = settings.recipe.looser, state.winner
-    if looser is None or not settings.rate_is_free:
+    if looser is None or not settings.rate_is_free or settings.spine_first:
         return state
     if winner.foot is None or data.validation is None or stop_requested():
         return state
@@ -143,11 +175,15 @@ def refine(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     """Train the winner on all rows, in batches."""
     rate = settings.learning_rate
     phase = Phase("refine", settings.budget(data).refine, (rate, 0.1 * rate))
+    if state.spine is not None and settings.recipe.spine is not None:
+        phase = replace(phase, epochs=settings.recipe.spine.refine, hold_mask=True)
     return _train_on_all_rows(settings, data, state, phase, progress)
 
 
 def polish(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """Train the winner on all rows at once: without noise in the gradient, null entries reach zero."""
+    if state.spine is not None:
+        return state
     rate = settings.learning_rate
     phase = Phase("polish", settings.budget(data).polish, (0.1 * rate, 0.05 * rate), full_batch=True)
     return _train_on_all_rows(settings, data, state, phase, progress)
@@ -160,7 +196,7 @@ def train_once(settings: FitSettings, data: FitData, state: FitState, progress: 
 
 
 Stage = Callable[[FitSettings, FitData, FitState, Progress | None], FitState]
-STAGES: tuple[Stage, ...] = (find_starts, climb, choose, loosen, refine, polish)
+STAGES: tuple[Stage, ...] = (find_axes, find_starts, climb, choose, loosen, refine, polish)
 """Of a fit whose rates are set from the table."""
 SINGLE_RATE_STAGES: tuple[Stage, ...] = (find_starts, train_once)
 """Of a recipe with given rates."""
@@ -190,9 +226,60 @@ def counts_around(n_linear: int, n_factors: int) -> list[int]:
     return sorted({min(max(count, 1), n_factors) for count in counts})
 
 
-def _starts_from_vaes(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:
+def linear_candidate(
+    settings: FitSettings, data: FitData, spine: Spine, progress: Progress | None
+) -> Candidate:
+    """The spine as a module; of likelihoods that are not Gaussian the loadings are trained, zeros stay."""
+    module, log = linear_module(settings, data, spine), TrainingLog()
+    n_lone = drop_lone_factors_(module)
+    if not data.source.observation.real_columns.all():
+        train(
+            module,
+            data.training,
+            [_spine_phase(settings, data, module, "spine")],
+            generator=data.generator,
+            validation=data.validation,
+            progress=progress,
+            log=log,
+        )
+    return Candidate(module, log, spine.factors.n_factors, kind="linear", n_lone=n_lone)
+
+
+def train_network(
+    settings: FitSettings, data: FitData, candidate: Candidate, progress: Progress | None
+) -> None:
+    """Train a network on a spine with the mask held; it stops when held-out rows gain nothing more."""
+    drop_lone_factors_(candidate.module)
+    phase = replace(_spine_phase(settings, data, candidate.module, "network"), hold_mask=True)
+    train(
+        candidate.module,
+        data.training,
+        [phase],
+        generator=data.generator,
+        validation=data.validation,
+        progress=progress,
+        log=candidate.log,
+    )
+
+
+def _spine_phase(settings: FitSettings, data: FitData, module: SparseVAEModule, name: str) -> Phase:
+    recipe, mask = settings.recipe.spine, module.mask
+    assert recipe is not None
+    epochs = recipe.network.epochs(data.n_steps)
+    if settings.max_epochs is not None:
+        epochs = min(epochs, settings.budget(data).ladder)
+    rate = settings.learning_rate
+    patience = recipe.patience if data.validation is not None else 0
+    return Phase(name, epochs, (rate, 0.1 * rate), mask.spike_rate, mask.slab_rate, patience=patience)
+
+
+def _starts_from_vaes(
+    settings: FitSettings, data: FitData, agreed: list[int] | None, progress: Progress | None
+) -> list[Candidate]:
     """For each number of factors the best plain VAE, turned to sparse slopes."""
-    counts = candidate_counts(settings, data)
+    counts = agreed or candidate_counts(settings, data)
+    if agreed and settings.recipe.spine is not None:  # what two halves agree upon needs few starts
+        settings = replace(settings, n_init=settings.recipe.spine.n_starts(settings.small, settings.n_init))
     dense = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
     candidates = []
     for (vae, log), count in zip(dense, counts, strict=True):

@@ -23,6 +23,7 @@ __all__ = [
     "Looser",
     "NetworkSchedule",
     "Recipe",
+    "SpineFirst",
     "get_recipe",
 ]
 
@@ -114,6 +115,37 @@ class Looser:
 
 
 @dataclass(frozen=True)
+class SpineFirst:
+    """Linear axes first; networks settle the axes only where they agree (docs/notes/replication.md).
+
+    Attributes
+    ----------
+    check : float
+        Epochs of the networks that are fitted to halves of the rows, relative to those of a start.
+    small_starts, large_starts : int
+        Networks in each half for each number of factors, by the size of the table.
+    network : Lengths
+        Of the network on top of a spine.
+    patience : int
+        Epochs without a better held-out bound after which it stops.
+    refine : int
+        Last epochs on all rows.
+    """
+
+    check: float = 0.7
+    small_starts: int = 8
+    large_starts: int = 1
+    network: Lengths = Lengths(400, 10, 60)
+    patience: int = 4
+    refine: int = 4
+
+    def n_starts(self, small: bool, n_init: int | None) -> int:
+        """Networks in each half for each number of factors; not more than the user asks for."""
+        most = self.small_starts if small else self.large_starts
+        return most if n_init is None else min(most, n_init)
+
+
+@dataclass(frozen=True)
 class NetworkSchedule:
     """How VAE, VSC and OI-VAE are trained.
 
@@ -179,6 +211,8 @@ class Recipe:
     ladder : Ladder or None
         Without it the last rates hold from the first step.
     looser : Looser or None
+    spine : SpineFirst or None
+        Without it networks always settle the axes.
     polish : bool
         The last steps on all rows, in batches and then with all rows at once.
     network : NetworkSchedule
@@ -204,6 +238,7 @@ class Recipe:
     large: Effort = Effort(4, 1.0, Lengths(3000, 60, 150), Lengths(300, 10, 100), 20)
     ladder: Ladder | None = Ladder()
     looser: Looser | None = Looser()
+    spine: SpineFirst | None = SpineFirst()
     polish: bool = True
     network: NetworkSchedule = NetworkSchedule(kl_warmup=16, refine=6, last_rate=0.1)
 
@@ -217,6 +252,7 @@ _PAPER = Recipe(
     start_at_means=False,
     raw_noise_scale=True,
     rates=(10.0, 1.0),
+    spine=None,
     network=NetworkSchedule(),
 )
 

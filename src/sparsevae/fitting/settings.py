@@ -41,6 +41,8 @@ class FitSettings:
         Starts for each number of factors; the recipe's by default.
     max_epochs : int, optional
     learning_rate : float
+    gain_kept : float
+        Fraction of the best held-out gain over no factors that a simpler fit must keep.
     verbose : int
     """
 
@@ -57,6 +59,7 @@ class FitSettings:
     n_init: int | None = None
     max_epochs: int | None = None
     learning_rate: float = 3e-3
+    gain_kept: float = 1.0
     verbose: int = 0
 
     @property
@@ -78,6 +81,12 @@ class FitSettings:
     def n_starts(self) -> int:
         """Networks for each number of factors."""
         return self.effort.n_starts if self.n_init is None else self.n_init
+
+    @property
+    def spine_first(self) -> bool:
+        """Whether a linear spine is tried before networks: by default, where nothing of the mask is given."""
+        simple = self.recipe.spine is not None and self.gain_kept < 1.0
+        return simple and self.from_vae and not self.anchors and self.rate_is_free and self.slab_rate is None
 
     @property
     def rate_is_free(self) -> bool:

@@ -11,6 +11,7 @@ import pandas as pd
 from torch import Tensor
 
 from sparsevae.fitting.data import FitData
+from sparsevae.fitting.spine import Spine
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import ProximalAdam, RowSource, TrainingLog
 
@@ -40,6 +41,8 @@ class Candidate:
         That it began with; 0 for the empty mask.
     rate : float
         Of its ladder, relative to the default rate.
+    kind : str
+        What it is beside its number of factors, for the table of starts.
     n_lone : int
         Factors dropped at the top of the ladder because one feature alone used them.
     foot : Candidate, optional
@@ -52,6 +55,7 @@ class Candidate:
     log: TrainingLog
     n_factors: int
     rate: float = 1.0
+    kind: str = ""
     n_lone: int = 0
     foot: Candidate | None = None
     bounds: np.ndarray | None = None
@@ -61,7 +65,8 @@ class Candidate:
         """What the table of starts calls it."""
         if not self.n_factors:
             return "none"
-        return str(self.n_factors) + (f", {self.rate:g} of the rate" if self.rate != 1.0 else "")
+        parts = [str(self.n_factors), self.kind, f"{self.rate:g} of the rate" if self.rate != 1.0 else ""]
+        return ", ".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, arrays and tensors."""
@@ -70,6 +75,7 @@ class Candidate:
             "log": self.log.epochs,
             "n_factors": self.n_factors,
             "rate": self.rate,
+            "kind": self.kind,
             "n_lone": self.n_lone,
             "foot": None if self.foot is None else self.foot.to_dict(),
             "bounds": self.bounds,
@@ -84,6 +90,7 @@ class Candidate:
             TrainingLog(list(values["log"])),
             values["n_factors"],
             values["rate"],
+            values["kind"],
             values["n_lone"],
             None if foot is None else cls.from_dict(foot, source),
             values["bounds"],
@@ -103,6 +110,10 @@ class FitState:
         Position of the candidate to go on with.
     starts : DataFrame, optional
         The table behind the choice.
+    spine : Spine, optional
+        The linear axes that the fit keeps; None where networks settle the axes.
+    counts : list of int, optional
+        Numbers of factors that networks agree upon.
     optimizer : ProximalAdam, optional
         Of the winner, where the next stage goes on with it.
     generator, random_state
@@ -113,6 +124,8 @@ class FitState:
     candidates: list[Candidate] = field(default_factory=list)
     chosen: int = 0
     starts: pd.DataFrame | None = None
+    spine: Spine | None = None
+    counts: list[int] | None = None
     optimizer: ProximalAdam | None = None
     generator: Tensor | None = None
     random_state: np.random.RandomState | None = None
@@ -142,6 +155,8 @@ class FitState:
             "candidates": [candidate.to_dict() for candidate in self.candidates],
             "chosen": self.chosen,
             "starts": self.starts,
+            "spine": None if self.spine is None else self.spine.to_dict(),
+            "counts": self.counts,
             "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "generator": self.generator,
             "random_state": self.random_state,
@@ -151,7 +166,8 @@ class FitState:
     def from_dict(cls, values: Mapping[str, Any], data: FitData) -> FitState:
         """What `to_dict` described, on the rows of the same fit."""
         candidates = [Candidate.from_dict(item, data.source) for item in values["candidates"]]
-        state = cls(**{**values, "candidates": candidates, "optimizer": None})
+        spine = None if values["spine"] is None else Spine.from_dict(values["spine"])
+        state = cls(**{**values, "candidates": candidates, "spine": spine, "optimizer": None})
         if values["optimizer"] is not None:
             state.optimizer = ProximalAdam(state.winner.module, data.everything.n_rows)
             state.optimizer.load_state_dict(values["optimizer"])

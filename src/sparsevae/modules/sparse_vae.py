@@ -33,12 +33,16 @@ class SparseVAEConfig(VAEConfig):
         a and b of the Beta prior on the inclusion rates; (1, n_features) by default.
     keep_rate_ratio : bool
         See `SpikeSlabMask`.
+    spine : float
+        Weight of the linear part W z beside the network of the masked factors. 1 makes the mask the signed
+        loadings of a linear model on which the network builds; 0 is the decoder of the paper.
     """
 
     gauge: bool = True
     covariance: str = "learned"
     inclusion_prior: tuple[float, float] | None = None
     keep_rate_ratio: bool = True
+    spine: float = 0.0
 
 
 class SparseVAEModule(VAEModule):
@@ -99,7 +103,13 @@ class SparseVAEModule(VAEModule):
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
         """Decoder output for each sample and feature: shape (..., n_samples, n_features)."""
         mask = self.mask
-        return self.decoder(mask.weight, z, features, zero_gradients=mask.zeros_may_return, fixed=mask.frozen)
+        output: Tensor = self.decoder(
+            mask.weight, z, features, zero_gradients=mask.zeros_may_return, fixed=mask.frozen
+        )
+        if not self.config.spine:
+            return output
+        weight = mask.weight if features is None else mask.weight.index_select(-2, features)
+        return output + self.config.spine * (z @ weight.mT)
 
     def active(self) -> Tensor:
         """Which factors any feature uses, as 0 and 1: shape (..., n_factors)."""
@@ -186,11 +196,14 @@ class SparseVAEModule(VAEModule):
         signed = torch.diag(sign)[:, order.argsort()]
         self.encoder.transform_factors_(signed)
         self.mask.permute_(order)
-        if self.decoder.first is not None:
-            self.decoder.first.copy_(self.decoder.first[:, order] * sign)
-        else:
+        if self.decoder.first is None:
             self.decoder.heads.copy_(self.decoder.heads[:, order])
             self.mask.weight.mul_(sign)
+        elif self.config.spine:  # the mask takes the sign, so that w_jk z_k stays what it is
+            self.decoder.first.copy_(self.decoder.first[:, order])
+            self.mask.weight.mul_(sign)
+        else:
+            self.decoder.first.copy_(self.decoder.first[:, order] * sign)
         self.factor_covariance.copy_(signed @ self.factor_covariance @ signed.mT)
 
 

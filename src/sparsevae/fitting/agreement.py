@@ -1,0 +1,78 @@
+"""Whether networks find the same factors in two halves of the rows: where they do, they may settle the axes.
+
+On tables with factors that a network can identify (anchors, clear zeros), plain VAEs fitted to disjoint
+halves and turned to sparse slopes agree on every factor, and disagree on one that is too many. On most real
+tables they agree on few, and the axes of the linear spine come back more often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from sparsevae.fitting.data import FitData
+from sparsevae.fitting.settings import FitSettings
+from sparsevae.fitting.starts import dense_starts, sparse_start
+from sparsevae.training import Batches
+from sparsevae.training.loop import Progress, held_out_bound
+
+__all__ = ["agreeing_counts", "matched_correlations"]
+
+_RETURNS = 0.9  # rank correlation of a factor that the other half shows too
+_ROWS = 2000  # rows on which the two sets of codes are compared
+
+
+def agreeing_counts(
+    settings: FitSettings, data: FitData, counts: list[int], least: float, progress: Progress | None
+) -> list[int]:
+    """Numbers of factors on all of which two networks agree, each fitted to one half of the training rows.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    data : FitData
+    counts : list of int
+        Numbers of factors to try.
+    least : float
+        Held-out bound per row that a network must exceed: what a linear model has.
+    progress : callable, optional
+    """
+    first_spine = settings.recipe.spine
+    assert first_spine is not None
+    order = torch.as_tensor(data.random_state.permutation(data.training.n_rows))
+    halves = [
+        replace(
+            data, training=Batches(data.source, data.training.rows[half], data.batch_size, data.generator)
+        )
+        for half in order.tensor_split(2)
+    ]
+    epochs = max(1, round(first_spine.check * settings.budget(data).dense))
+    few = replace(settings, n_init=first_spine.n_starts(settings.small, settings.n_init))
+    scored = data.validation if data.validation is not None else data.training
+    batch = data.everything.spread(_ROWS)
+
+    def codes(half: FitData, counts: list[int]) -> dict[int, np.ndarray]:
+        """Codes of rows by the networks that predict held-out rows better than the linear model."""
+        found = {}
+        for count, (vae, _) in zip(counts, dense_starts(few, half, counts, epochs, progress), strict=True):
+            if float(held_out_bound(vae, scored)) > least:
+                with torch.no_grad():
+                    found[count] = sparse_start(few, half, vae).encode(batch)[0].cpu().numpy()[:, :count]
+        return found
+
+    first = codes(halves[0], counts)
+    second = codes(halves[1], list(first)) if first else {}
+    return [k for k in second if matched_correlations(first[k], second[k]).min() >= _RETURNS]
+
+
+def matched_correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Absolute rank correlations of factors matched one to one: shape (n_factors,)."""
+    a, b = (rankdata(codes, axis=0) for codes in (first, second))
+    a, b = a - a.mean(0), b - b.mean(0)
+    scale = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
+    correlation = np.abs(a.T @ b) / np.maximum(scale, 1e-12)
+    return np.asarray(correlation[linear_sum_assignment(-correlation)])

@@ -1,0 +1,248 @@
+r"""The linear spine of a fit: axes that come back in other rows, and sparse loadings on them.
+
+A factor analysis of the standardised table fixes the axes. Its loadings L are then made sparse with the axes
+held: near its maximum the likelihood of feature j is a quadratic in its loadings,
+
+.. math:: \frac{N}{2\psi_j} (w_j - l_j)^\top C (w_j - l_j),
+
+and the Spike-and-Slab Lasso prior is added to that. Left free, a lasso would turn the axes to where it is
+cheapest, and on real tables that is another place in every sample (docs/notes/replication.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
+from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
+from sparsevae.fitting.data import FitData
+from sparsevae.fitting.initial import start_at_means_
+from sparsevae.fitting.settings import FitSettings, new_module
+from sparsevae.fitting.starts import encoder_inputs
+from sparsevae.modules import Batch, SparseVAEModule
+from sparsevae.priors import inclusion_probability, penalty_weight, update_inclusion_rate
+
+__all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
+
+_SHRINKAGES = (
+    0.0,
+    0.02,
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+)  # of the path: what the lasso takes off a loading
+_RUNGS = 6  # from the lasso to the spike and slab
+_SWEEPS = 12  # of coordinate descent on each rung
+_GLM_ROWS = 4000  # rows that loadings on the scale of the likelihood's parameters are fitted to
+
+
+class Spine(NamedTuple):
+    """A sparse linear factor model of the standardised table.
+
+    Attributes
+    ----------
+    factors : LinearFactors
+        With sparse loadings.
+    shrinkage : float
+        At which point of the path they are.
+    path : list of (float, float, int)
+        Shrinkage, held-out gain per row over no factors, and links, for every point of the path.
+    """
+
+    factors: LinearFactors
+    shrinkage: float
+    path: list[tuple[float, float, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values and arrays."""
+        return {
+            "factors": list(self.factors),
+            "shrinkage": self.shrinkage,
+            "path": [list(p) for p in self.path],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Spine:
+        """What `to_dict` described."""
+        path = [(float(s), float(gain), int(links)) for s, gain, links in values["path"]]
+        return cls(LinearFactors(*values["factors"]), values["shrinkage"], path)
+
+
+def find_spine(settings: FitSettings, data: FitData) -> Spine:
+    """Axes and number of factors from all rows; links by what they gain on held-out rows.
+
+    The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken.
+    """
+    everything = encoder_inputs(data.everything)
+    varying = np.flatnonzero(everything.std(0) > 1e-6)
+    n_factors = min(count_linear_factors(data, data.everything), settings.n_factors, max(1, len(varying) - 1))
+    analyse = find_parts if data.source.observation.count_columns.all() else analyse_factors
+    found = _analyse(analyse, everything, varying, n_factors)
+    path, chosen = [], 0.0
+    if data.validation is not None:
+        held_out = encoder_inputs(data.validation)
+        training = _analyse(analyse, encoder_inputs(data.training), varying, n_factors)
+        null = -0.5 * np.square(held_out[:, varying]).sum(1).mean()
+        for shrinkage in _SHRINKAGES:
+            sparse = sparse_loadings(training, data.training.n_rows, shrinkage)
+            gain = float(_restricted(sparse, varying).log_likelihood(held_out[:, varying]).mean() - null)
+            path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))
+        best = max(gain for _, gain, _ in path)
+        able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
+        chosen = max(able) if best > 0 else _SHRINKAGES[-1]
+    return Spine(sparse_loadings(found, data.everything.n_rows, chosen), chosen, path)
+
+
+def sparse_loadings(factors: LinearFactors, n_samples: int, shrinkage: float) -> LinearFactors:
+    r"""Loadings under the Spike-and-Slab Lasso prior, with the axes held.
+
+    Parameters
+    ----------
+    factors : LinearFactors
+        Without zeros.
+    n_samples : int
+    shrinkage : float
+        What the lasso takes off a loading; the spike rate follows as in `ladder.default_spike_rate`.
+
+    Notes
+    -----
+    Coordinate descent on the rungs of a ladder from the lasso to the spike and slab; what a feature loses of
+    its loadings is added to its noise.
+    """
+    L, C = factors.loadings, factors.correlation
+    n_features, n_factors = L.shape
+    psi = factors.uniqueness[:, None]
+    noise = np.sqrt(2.0 * n_samples * math.log(max(2, n_features * n_factors)) / psi)
+    spike = np.maximum(noise, shrinkage * n_samples / np.median(psi))
+    W, rate = L.copy(), torch.full((n_factors,), 0.5, dtype=torch.float64)
+    spike_t = torch.as_tensor(spike)
+    for rung in range(_RUNGS + 1):
+        slab_t = spike_t ** (1.0 - rung / _RUNGS)
+        for _ in range(_SWEEPS):
+            mask = torch.as_tensor(W)
+            inclusion = inclusion_probability(mask, rate, spike_rate=spike_t, slab_rate=slab_t)
+            if rung:
+                rate = update_inclusion_rate(inclusion, 1.0, float(n_features))
+            price = penalty_weight(inclusion, spike_rate=spike_t, slab_rate=slab_t).numpy()
+            before = W.copy()
+            for k in range(n_factors):
+                target = W[:, k] - (W - L) @ C[:, k]
+                threshold = price[:, k] * psi[:, 0] / n_samples
+                W[:, k] = np.sign(target) * np.maximum(np.abs(target) - threshold, 0.0)
+            if np.abs(W - before).max() < 1e-5:
+                break
+    lost = np.einsum("jk,kl,jl->j", W - L, C, W - L)
+    return LinearFactors(W, C, np.clip(factors.uniqueness + lost, None, 1.0))
+
+
+def linear_module(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
+    """The spine as a module without a network: the sparse linear factor model."""
+    linear = replace(settings, config=replace(settings.config, hidden_sizes=()))
+    return _module_of(linear, data, spine)
+
+
+def network_module(
+    settings: FitSettings, data: FitData, linear: SparseVAEModule, spine: Spine
+) -> SparseVAEModule:
+    """A network on top of the spine, which begins as the linear model."""
+    module = _module_of(replace(settings, config=replace(settings.config, spine=1.0)), data, spine)
+    with torch.no_grad():
+        module.mask.weight.copy_(linear.mask.weight)
+        module.mask.inclusion_rate.copy_(linear.mask.inclusion_rate)
+        module.factor_covariance.copy_(linear.factor_covariance)
+        module.decoder.intercept.copy_(linear.decoder.intercept)
+        assert module.encoder.linear is not None
+        assert linear.encoder.linear is not None
+        module.encoder.linear.copy_(linear.encoder.linear)
+        module.encoder.mean_bias.copy_(linear.encoder.mean_bias)
+        module.encoder.log_variance_bias.copy_(linear.encoder.log_variance_bias)
+        module.nuisance.load_state_dict(linear.nuisance.state_dict())
+    module.mask.set_rates(**linear.mask.rates())
+    return module
+
+
+def _analyse(
+    analyse: Callable[[np.ndarray, int], LinearFactors],
+    inputs: np.ndarray,
+    varying: np.ndarray,
+    n_factors: int,
+) -> LinearFactors:
+    """Factors of all features; those that do not vary have no loadings."""
+    found = analyse(inputs[:, varying], n_factors)
+    loadings, uniqueness = np.zeros((inputs.shape[1], n_factors)), np.ones(inputs.shape[1])
+    loadings[varying], uniqueness[varying] = found.loadings, found.uniqueness
+    return LinearFactors(loadings, found.correlation, uniqueness)
+
+
+def _restricted(factors: LinearFactors, features: np.ndarray) -> LinearFactors:
+    return LinearFactors(factors.loadings[features], factors.correlation, factors.uniqueness[features])
+
+
+@torch.no_grad()
+def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
+    module = new_module(settings, data, 1).select(0)
+    factors, n_used = spine.factors, spine.factors.n_factors
+
+    def tensor(values: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=module.mask.weight.device)
+
+    start_at_means_(module, data.feature_mean)
+    if settings.config.hidden_sizes:
+        module.decoder.heads.zero_()
+    encoder = module.encoder
+    encoder.mean_weight.zero_()
+    encoder.log_variance_weight.zero_()
+    encoder.log_variance_bias.zero_()
+    variances = np.diag(factors.posterior_covariance())
+    encoder.log_variance_bias[:n_used] = tensor(np.log(np.maximum(variances, 1e-4)))
+    assert encoder.linear is not None
+    encoder.linear.zero_()
+    encoder.linear[:n_used] = tensor(factors.maps().T)
+    module.factor_covariance[:n_used, :n_used] = tensor(factors.correlation)
+    fix_covariance_(settings, module)
+    module.mask.weight.zero_()
+    module.mask.weight[:, :n_used] = tensor(factors.loadings)
+    if data.source.observation.real_columns.all():
+        module.noise_variance.copy_(tensor(factors.uniqueness))
+    else:
+        _fit_loadings_(module, data.training.spread(_GLM_ROWS), data.feature_mean)
+    freeze_constant_(module, data)
+    rate = math.sqrt(2.0 * data.everything.n_rows * math.log(max(2, factors.loadings.size)))
+    module.mask.set_rates(rate, settings.recipe.slab_rate)
+    for _ in range(20):
+        module.mask.update_inclusion()
+    return module
+
+
+@torch.no_grad()
+def _fit_loadings_(module: SparseVAEModule, batch: Batch, feature_mean: torch.Tensor) -> None:
+    r"""Loadings on the scale of the likelihood's parameters, by a step of Fisher scoring on the codes.
+
+    The response of feature j is its score over its information at the feature's mean; the support stays.
+    """
+    likelihood, parameters = module.observation.likelihood, module.nuisance.values()
+    information = likelihood.information(feature_mean, parameters)
+    with torch.enable_grad():
+        output = likelihood.initial_output(feature_mean).expand_as(batch.x).clone().requires_grad_()
+        total = likelihood.log_prob(batch.x, output, parameters, size=batch.size).sum()
+        (score,) = torch.autograd.grad(total, output)
+    response = (score / information).double()
+    z = module.encode(batch)[0].double()
+    gram, products = z.T @ z, response.T @ z
+    support = module.support()
+    for j in range(module.n_features):
+        own = torch.nonzero(support[j]).ravel()
+        if len(own):
+            ridge = torch.eye(len(own), dtype=torch.float64) / information[j].double()
+            solved = torch.linalg.solve(gram[own][:, own] + ridge, products[j, own])
+            module.mask.weight[j, own] = torch.where(solved == 0, 1e-6, solved).float()
