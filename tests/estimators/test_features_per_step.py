@@ -34,7 +34,7 @@ def test_a_step_decodes_no_more_features_than_asked_for(fit, make_model, make_ta
 
 
 def test_the_last_steps_on_all_rows_have_all_features(fit, make_model, make_table, decoded):
-    options = {"recipe": "default", "n_init": 1, "max_epochs": 40}
+    options = {"recipe": "default", "n_init": 1, "max_epochs": 40, "gain_kept": 1.0}
     model = fit(make_model(features_per_step=3, **options), make_table())
     n_last = int((model.history_["phase"] == "polish").sum())
     assert n_last > 0

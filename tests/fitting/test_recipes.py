@@ -102,7 +102,8 @@ def test_the_authors_recipe_is_the_papers_but_for_their_arithmetic():
 )
 def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
     recipe = replace(DEFAULT, **left_out)
-    model = SparseVAE(2, recipe=recipe, hidden_sizes=(5,), n_init=1, max_epochs=12, random_state=0)
+    options = {"hidden_sizes": (5,), "n_init": 1, "max_epochs": 12, "gain_kept": 1.0, "random_state": 0}
+    model = SparseVAE(2, recipe=recipe, **options)
     fit(model, make_table())
     phases = set(model.history_["phase"])
     assert model.module_.config.gauge == ("gauge" not in left_out)
@@ -124,7 +125,7 @@ def test_a_recipe_as_a_value_fits_as_its_name_does(fit, make_model, make_table, 
 
 def test_a_recipe_as_a_value_is_a_parameter_like_any_other(fit, make_model, make_table):
     recipe = replace(DEFAULT, ladder=None)
-    model = make_model(recipe=recipe, n_init=1)
+    model = make_model(recipe=recipe, n_init=1, gain_kept=1.0)
     assert model.get_params()["recipe"] is recipe
     copy = clone(model)
     assert copy.recipe == recipe

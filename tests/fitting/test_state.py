@@ -93,7 +93,7 @@ def test_a_state_is_read_as_it_was_written():
     assert list(named["choose"]["starts"]["start"])[-1] == "none"
     assert named["loosen"]["optimizer"] is None
     assert named["refine"]["optimizer"]["adam.steps"] > 0
-    assert all(values["candidates"][0]["foot"] is not None for values in states[1:])
+    assert all(values["candidates"][0]["foot"] is not None for values in states[2:])
 
 
 def test_randomness_is_put_back_to_the_end_of_the_stage():

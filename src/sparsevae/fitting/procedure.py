@@ -97,6 +97,8 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     if not settings.spine_first:
         return state
     spine = find_spine(settings, data)
+    if spine is None:
+        return state
     linear = linear_candidate(settings, data, spine, progress)
     rows = data.validation if data.validation is not None else data.training
     least = float(held_out_bound(linear.module, rows))
@@ -176,7 +178,9 @@ def refine(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     rate = settings.learning_rate
     phase = Phase("refine", settings.budget(data).refine, (rate, 0.1 * rate))
     if state.spine is not None and settings.recipe.spine is not None:
-        phase = replace(phase, epochs=settings.recipe.spine.refine, hold_mask=True)
+        budget, least = settings.budget(data), int(not state.winner.log.epochs)  # a history has an epoch
+        allowed = budget.refine + budget.polish if settings.max_epochs is not None else phase.epochs
+        phase = replace(phase, epochs=max(min(settings.recipe.spine.refine, allowed), least), hold_mask=True)
     return _train_on_all_rows(settings, data, state, phase, progress)
 
 

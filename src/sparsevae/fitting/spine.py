@@ -41,6 +41,7 @@ _SHRINKAGES = (
     0.4,
     0.5,
 )  # of the path: what the lasso takes off a loading
+_FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _RUNGS = 6  # from the lasso to the spike and slab
 _SWEEPS = 12  # of coordinate descent on each rung
 _GLM_ROWS = 4000  # rows that loadings on the scale of the likelihood's parameters are fitted to
@@ -78,14 +79,18 @@ class Spine(NamedTuple):
         return cls(LinearFactors(*values["factors"]), values["shrinkage"], path)
 
 
-def find_spine(settings: FitSettings, data: FitData) -> Spine:
+def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     """Axes and number of factors from all rows; links by what they gain on held-out rows.
 
-    The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken.
+    The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken. None where a
+    table is too small for a factor analysis.
     """
     everything = encoder_inputs(data.everything)
     varying = np.flatnonzero(everything.std(0) > 1e-6)
-    n_factors = min(count_linear_factors(data, data.everything), settings.n_factors, max(1, len(varying) - 1))
+    if len(varying) < _FEWEST_FEATURES or len(everything) < _FEWEST_ROWS:
+        return None
+    count = max(1, count_linear_factors(data, data.everything))
+    n_factors = min(count, settings.n_factors, len(varying) - 1)
     analyse = find_parts if data.source.observation.count_columns.all() else analyse_factors
     found = _analyse(analyse, everything, varying, n_factors)
     path, chosen = [], 0.0
