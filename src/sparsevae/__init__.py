@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sparsevae._version import __version__
 
 if TYPE_CHECKING:
-    from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
+    from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
     from sparsevae.experiments.comparison import compare
     from sparsevae.identifiability import stability
     from sparsevae.io import read_table
@@ -23,6 +23,7 @@ __all__ = [
     "SparseVAE",
     "__version__",
     "compare",
+    "name_features",
     "read_table",
     "sparsity_path",
     "stability",
@@ -36,6 +37,7 @@ _HOMES = {
     "VAE": "estimators",
     "VSC": "estimators",
     "SparseVAE": "estimators",
+    "name_features": "estimators",
     "sparsity_path": "estimators",
     "compare": "experiments",
     "stability": "identifiability",

@@ -105,7 +105,9 @@ def fit(
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
             say(f"Fitting up to {model.n_factors} factors ...")
             started = time.perf_counter()
-            codes = model.fit_codes(X)
+            # A data frame has its names; a sparse matrix cannot have any.
+            names = None if hasattr(X, "columns") else data.feature_names
+            codes = model.fit_codes(X, feature_names=names)
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)
         say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")

@@ -14,6 +14,7 @@ _SUMMARIES = {
     "demo": "Fit data whose factors are known, and show what was found.",
     "fit": "Fit a table and write everything about it to a directory.",
     "transform": "Write the factors of the rows of a table.",
+    "name": "Give the factors of a fit names of your own.",
     "report": "Write a page about a fit, with a card per factor.",
     "stability": "Fit again, several times: which factors come back?",
     "compare": "Fit several methods and measure them on held-out rows.",

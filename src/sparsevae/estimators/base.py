@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.estimators.names import NamesMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
@@ -36,7 +39,10 @@ from sparsevae.validation import (
     check_support,
 )
 
-__all__ = ["FactorEstimator", "TableEstimator", "new_random_state"]
+__all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_state"]
+
+FeatureNames: TypeAlias = Sequence[object] | np.ndarray
+"""Names of the columns of a table."""
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -48,10 +54,12 @@ _REMEDIES = {
 }
 
 
-class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: checks of tables, names of features, score, save and load."""
 
     _fitted: ClassVar[str] = "module_"  # the attribute without which nothing has been fitted
+    # What belongs to the table as a whole is not cut into folds.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"feature_names": UNUSED}
 
     # -- tables ---------------------------------------------------------------------------------------------
 
@@ -60,24 +68,29 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, self._fitted)
         return self._check_table(X, reset=False)
 
-    def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
+    def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
+        if reset:
+            self._forget_names()
         try:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,  # `check_finite` says in which columns
-                ensure_min_samples=2 if reset else 1,
-            )
+            with self._allowing_nameless(X):
+                X = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,  # `check_finite` says in which columns
+                    ensure_min_samples=2 if reset else 1,
+                )
         except ValueError as error:
             remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        if feature_names is not None:
+            self._take_feature_names(feature_names)
         return self._check_values(X)
 
     def _check_values(self, X: Matrix) -> Matrix:
@@ -91,12 +104,6 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return named_likelihood(
             self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
         )
-
-    def feature_names(self) -> np.ndarray:
-        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
-        if hasattr(self, "feature_names_in_"):
-            return np.asarray(self.feature_names_in_, dtype=object)
-        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
@@ -171,42 +178,48 @@ class FactorEstimator(TableEstimator):
 
     # -- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: TableLike, y: object = None) -> Self:
+    def fit(self, X: TableLike, y: object = None, *, feature_names: FeatureNames | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         y : ignored
+        feature_names : sequence of length n_features, optional
+            Names of the columns, for tables that carry none, such as a sparse matrix.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X)
+        self.fit_codes(X, feature_names=feature_names)
         return self
 
-    def fit_transform(self, X: TableLike, y: object = None, **fit_params: object) -> np.ndarray:
+    def fit_transform(self, X: TableLike, y: object = None, **fit_params: Any) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         y : ignored
+        **fit_params
+            Further arguments of ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.fit_codes(X)
+        codes = self.fit_codes(X, **fit_params)
         return codes.means().astype(codes.X.dtype, copy=False)
 
-    def fit_codes(self, X: TableLike) -> Codes:
+    def fit_codes(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        feature_names
+            As in ``fit``.
 
         Returns
         -------
@@ -214,7 +227,7 @@ class FactorEstimator(TableEstimator):
         """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X)
+        data = self._prepare(X, feature_names=feature_names)
         with torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
         if stop_requested():
@@ -232,12 +245,12 @@ class FactorEstimator(TableEstimator):
         self._finish(codes, data)
         return codes
 
-    def _prepare(self, X: TableLike) -> FitData:
+    def _prepare(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         return prepare(
-            self._check_table(X, reset=True),
+            self._check_table(X, reset=True, feature_names=feature_names),
             self.resolved_likelihood(),
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,

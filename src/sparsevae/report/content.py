@@ -182,6 +182,7 @@ def _factors(
         anchors = [link for link in own if len(features[links["feature"][link]]["links"]) == 1]
         factor: Factor = {
             "name": name,
+            "index": int(k),
             "label": "",
             "variance_explained": rounded(model.variance_explained_[k]),
             "links": own,

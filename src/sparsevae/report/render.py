@@ -52,7 +52,7 @@ def render_html(content: Content) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(_FILTERS)
-    factors: list[Factor] = [{**factor, "id": _factor_id(factor)} for factor in content["factors"]]
+    factors: list[Factor] = [{**factor, "id": f"F{factor['index']}"} for factor in content["factors"]]
     history = content["history"]
     links = content["links"]
     return environment.get_template("report.html").render(
@@ -193,11 +193,6 @@ def _factor_row(factor: Factor) -> dict[str, object]:
         "ablation_cost": ablation and ablation["cost"],
         "ablation_standard_error": ablation and ablation["standard_error"],
     }
-
-
-def _factor_id(factor: Factor) -> str:
-    """F and the number at the end of the factor's name: short enough for a column of the heat map."""
-    return "F" + "".join(character for character in factor["name"] if character.isdigit())
 
 
 def _role(links: list[int]) -> str:

@@ -95,9 +95,10 @@ class Samples(TypedDict):
 
 
 class Factor(TypedDict):
-    """What the card of a factor shows."""
+    """What the card of a factor shows; ``index`` is its column of the mask."""
 
     name: str
+    index: int
     label: str
     variance_explained: Number
     links: list[int]

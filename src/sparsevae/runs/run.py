@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings as python_warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from sparsevae.io.record import read_record, to_json
 from sparsevae.io.table import list_names
 from sparsevae.persistence import replacing_directory
 from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv, write_json
+from sparsevae.runs.names import rename_factors
 from sparsevae.runs.record import RunRecord, make_record, read_run_record
 
 __all__ = ["Run"]
@@ -126,7 +128,7 @@ class Run:
             )
         check_place(path, force=force)
         if table.feature_names is not None and sparse.issparse(table.X):
-            model.feature_names_in_ = table.feature_names.astype(object)
+            model.set_feature_names(table.feature_names)
         record = make_record(
             model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
         )
@@ -157,6 +159,27 @@ class Run:
         if self._model is None:
             self._model = SparseVAE.load(self.path / "model")
         return self._model
+
+    def name_factors(self, names: Mapping[int | str, str | None]) -> Run:
+        """Name factors in the model, in all tables and in what a report is made from.
+
+        Parameters
+        ----------
+        names : dict
+            As for ``model.name_factors``.
+
+        Returns
+        -------
+        Run
+            This one, with the new names.
+        """
+        model = copy.deepcopy(self.model())
+        before = [str(name) for name in model.get_feature_names_out()]
+        model.name_factors(names)
+        after = [str(name) for name in model.get_feature_names_out()]
+        rename_factors(self.path, dict(zip(before, after, strict=True)), model)
+        self._model, self.record = model, read_run_record(self.path)
+        return self
 
     def read_table(
         self,
