@@ -28,7 +28,11 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     LikelihoodOption,
+    StopWordsOption,
     TableArgument,
+    TextOption,
+    WordsOption,
+    text_settings,
 )
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
@@ -70,6 +74,9 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    text: TextOption = None,
+    words: WordsOption = None,
+    stop_words: StopWordsOption = None,
 ) -> None:
     """Fit a sparse VAE to a table with a row per sample, and write everything about it to a directory.
 
@@ -88,6 +95,7 @@ def fit(
             "transpose": transpose or None,
             "layer": layer,
             "feature_names": feature_names,
+            "text": text_settings(text, words, stop_words),
         },
     )
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
@@ -95,7 +103,7 @@ def fit(
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], reason = suggest_likelihood(data.X)
+            settings["likelihood"], reason = _likelihood_for(data)
             note = f"The likelihood is {settings['likelihood']}, because {reason}."
             say_table(data, f"{note} (--likelihood NAME for another.)")
         else:
@@ -130,6 +138,12 @@ def fit(
         _summarise(model, data, out, seconds)
     if stop.heeded:
         raise typer.Exit(INTERRUPTED)
+
+
+def _likelihood_for(data: TableFile) -> tuple[str, str]:
+    if data.options.text is not None:
+        return "multinomial", "the values are counts of words in documents"
+    return suggest_likelihood(data.X)
 
 
 def _announce_stop() -> None:

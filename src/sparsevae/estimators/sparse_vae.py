@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
-from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.results import ResultsMixin
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
@@ -36,7 +36,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(FactorEstimator):
+class SparseVAE(ResultsMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -134,7 +134,6 @@ class SparseVAE(FactorEstimator):
     2
     """
 
-    module_: SparseVAEModule
     _module_class: ClassVar[type[LatentModule]] = SparseVAEModule
 
     def __init__(
@@ -284,6 +283,7 @@ class SparseVAE(FactorEstimator):
         batch = codes.batch(rows)
         self._order_factors(batch)
         outputs = Outputs(module, torch.as_tensor(codes.means(rows)))
+        self._remember_samples(codes, rows)
         self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
         self.communalities_ = communalities(outputs, batch)
@@ -505,6 +505,7 @@ class SparseVAE(FactorEstimator):
             "certificate": certificate_record(self.identifiability(codes)),
             "directions": self.link_directions()[:, list(factors)].tolist(),
             **gather_evidence(self.module_, codes, factors, strongest, samples),
+            **self._word_evidence(codes, factors, strongest),
         }
 
 

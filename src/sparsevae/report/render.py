@@ -25,6 +25,7 @@ from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten, spell_value
+from sparsevae.report.typical import word_lists
 from sparsevae.report.words import direction_word, visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
@@ -70,6 +71,10 @@ def render_html(content: Content) -> str:
         history_terms=history_terms(history),
         path_figure=path_figure(history),
         correlation_figure=correlation_figure(content["correlation"], [f["name"] for f in factors]),
+        word_lists=word_lists(content),
+        word_heading="Words"
+        if content["settings"].get("likelihood") == "multinomial"
+        else "Typical features",
         page_data=_page_data(content, factors),
         css=Markup(_template("report.css")),
         script=Markup(script),
@@ -155,6 +160,8 @@ def _page_data(content: Content, factors: list[Factor]) -> JSON:
         "names": [visible(feature["name"]) for feature in content["features"]],
         "order": content["feature_order"],
         "links": {name: column for name, column in content["links"].items() if name in kept},
+        "words": [factor["words"] for factor in factors] if content["overall"] else None,
+        "overall": content["overall"],
         "factors": [{key: visible(factor[key]) for key in ("id", "name", "label")} for factor in factors],
     }
 

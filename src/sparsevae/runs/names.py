@@ -58,14 +58,21 @@ def _in_evidence(evidence: Any, names: Names) -> None:
         for key in ("factor", "nearest_factor"):
             row[key] = names.get(row[key], row[key])
     for part in ("ablation", "curves", "samples"):
-        evidence[part] = {names.get(name, name): value for name, value in evidence[part].items()}
+        evidence[part] = _renamed(evidence[part], names)
+    words = evidence.get("words", {})
+    for part in ("features", "high", "coherence"):
+        if part in words:
+            words[part] = _renamed(words[part], names)
 
 
 def _in_stability(stability: Any, names: Names) -> None:
-    shares = stability["reproducibility"]
-    stability["reproducibility"] = {names.get(name, name): share for name, share in shares.items()}
+    stability["reproducibility"] = _renamed(stability["reproducibility"], names)
     for match in stability["matches"]:
         match["factor"] = names.get(match["factor"], match["factor"])
+
+
+def _renamed(by_factor: dict[str, Any], names: Names) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in by_factor.items()}
 
 
 _IN_JSON: dict[str, Callable[[Any, Names], None]] = {

@@ -7,6 +7,7 @@ import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -207,11 +208,15 @@ class Run:
             If the features are others than those of the fit, or in another order.
         """
         known = {field.name for field in fields(ReadOptions)} - {"feature_names"}
-        options = {name: value for name, value in self.record["reading"].items() if name in known}
+        options: dict[str, Any] = {
+            name: value for name, value in self.record["reading"].items() if name in known
+        }
         typed = {"header": header, "id_column": id_column, "transpose": transpose, "layer": layer}
         options.update({name: value for name, value in typed.items() if value is not None})
         options["drop"] = [*options["drop"], *([drop] if isinstance(drop, str) else drop)]
         options["strict"] = False  # what the fit left out need not be there
+        if options.get("text") is not None:
+            options["text"] = {**options["text"], "vocabulary": self.model().feature_names().tolist()}
         table = read_table(path, **options)
         _check_features(self.model(), table)
         return table

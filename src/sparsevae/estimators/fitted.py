@@ -1,0 +1,33 @@
+"""What the readers of a sparse fit know of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsevae.estimators.base import FactorEstimator
+from sparsevae.modules import SparseVAEModule
+
+__all__ = ["SparseFit"]
+
+
+class SparseFit(FactorEstimator):
+    """Base of the mixins that read a fitted `SparseVAE`: its attributes, as `fit` sets them."""
+
+    module_: SparseVAEModule
+    mask_: np.ndarray
+    inclusion_: np.ndarray
+    effects_: np.ndarray
+    variance_shares_: np.ndarray
+    variance_explained_: np.ndarray
+    communalities_: np.ndarray
+    factor_covariance_: np.ndarray
+    active_factors_: np.ndarray
+    dropped_factors_: dict[int, str]
+    extremes_: dict[str, Any]
+
+    def active_names(self) -> dict[int, str]:
+        """Names of the active factors by their position."""
+        names = self.get_feature_names_out()
+        return {int(k): str(names[k]) for k in self.active_factors_}
