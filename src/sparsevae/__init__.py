@@ -57,6 +57,7 @@ _PACKAGES = (
     "priors",
     "report",
     "runs",
+    "tl",
     "training",
 )
 

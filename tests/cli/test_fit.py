@@ -233,7 +233,7 @@ def test_a_bad_table_gets_one_sentence_and_leaves_nothing(name, quick, tmp_path)
 
 def test_a_missing_table_is_named(quick, tmp_path):
     assert "no such file" in refusal("fit", tmp_path / "nowhere.csv", "--out", tmp_path / "run")
-    assert "it is a directory" in refusal("fit", tmp_path, "--out", tmp_path / "run")
+    assert "text files" in refusal("fit", tmp_path, "--out", tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -69,3 +69,32 @@ def test_evidence_of_counts_has_frequencies(trained, make_table):
         expected = model.inverse_transform(z)[0, words["features"][name]]
         np.testing.assert_allclose(words["high"][name], expected, rtol=1e-3)
     assert "words" not in trained().evidence(make_table(n_samples=200))
+
+
+# -- gene sets -----------------------------------------------------------------------------------------------
+
+
+def test_enrichment_tests_the_features_of_each_factor(trained, tmp_path):
+    model = trained("poisson")
+    k = model.active_factors_[0]
+    own = [f"x{j}" for j in np.flatnonzero(model.mask_[:, k])]
+    table = model.enrichment({"own": own, "far": ["y1", "y2", "y3"]}, min_size=1)
+    first = table[table["factor"] == f"sparsevae{k}"].iloc[0]
+    assert first["set"] == "own"
+    assert first["n_overlap"] == first["n_factor"] == len(own)
+    (tmp_path / "sets.gmt").write_text("own\tx\t" + "\t".join(own) + "\n")
+    pd.testing.assert_frame_equal(
+        model.enrichment(tmp_path / "sets.gmt", min_size=1), model.enrichment({"own": own}, min_size=1)
+    )
+    up, down = (model.enrichment({"own": own}, min_size=1, direction=way) for way in ("up", "down"))
+    counted = sum(t[t["factor"] == f"sparsevae{k}"]["n_overlap"].sum() for t in (up, down))
+    assert counted == len(own)
+
+
+def test_sets_of_another_kind_are_refused(fitted):
+    with pytest.raises(ParameterError, match="a dict from names to lists of features"):
+        fitted().enrichment({"T": "CD3D"})
+    with pytest.raises(ParameterError, match="direction to be one of"):
+        fitted().enrichment({"T": ["x0"]}, direction="left")
+    with pytest.raises(DataError, match="Expected sets with at least 3 features of the fit"):
+        fitted().enrichment({"T": ["CD3D"]})

@@ -36,9 +36,11 @@ from sparsevae.cli.options import (
 )
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
+from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.io import TableFile, read_table, suggest_likelihood
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES
+from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
 
 __all__ = ["fit"]
@@ -74,6 +76,12 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    write_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-h5ad", metavar="FILE.h5ad", help="Also write the factors into a copy of an H5AD table."
+        ),
+    ] = None,
     text: TextOption = None,
     words: WordsOption = None,
     stop_words: StopWordsOption = None,
@@ -100,6 +108,8 @@ def fit(
     )
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
         check_place(out, force=force)
+        if write_to is not None:
+            check_h5ad(table, write_to, force=force)
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
@@ -132,6 +142,10 @@ def fit(
                 seconds=seconds,
                 log=log,
             )
+            if write_to is not None:
+                certificate = certificate_from_record((run.evidence() or {})["certificate"])
+                write_h5ad(table, write_to, model, codes, layer=data.options.layer, certificate=certificate)
+                say(f"Wrote the cells with their factors to {write_to}.")
     if as_json:
         print_json({"run": str(out), **run.record})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ class SparseFit(FactorEstimator):
     active_factors_: np.ndarray
     dropped_factors_: dict[int, str]
     extremes_: dict[str, Any]
+
+    @abstractmethod
+    def strongest_features(self, k: int | np.integer) -> np.ndarray:
+        """Positions of the features of a factor, the one of whose variance it explains most first."""
 
     def active_names(self) -> dict[int, str]:
         """Names of the active factors by their position."""

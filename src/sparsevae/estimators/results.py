@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.estimators.fitted import SparseFit
-from sparsevae.exceptions import DataError
+from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.inspection.codes import Codes
+from sparsevae.inspection.gene_sets import compare_sets
 from sparsevae.inspection.samples import extreme_samples, list_samples
 from sparsevae.inspection.words import coherence_of, gather_words
-from sparsevae.validation import check_positive
+from sparsevae.io.gene_sets import read_gmt
+from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["ResultsMixin"]
 
@@ -94,6 +97,81 @@ class ResultsMixin(SparseFit):
         names = self.active_names()
         values = coherence_of(self.effects_, self.variance_shares_, table, self.active_factors_, n)
         return pd.Series(values, index=pd.Index(list(names.values()), name="factor"), name="npmi")
+
+    def enrichment(
+        self,
+        gene_sets: Mapping[str, Sequence[str]] | str | Path,
+        *,
+        direction: str = "any",
+        min_size: int = 3,
+    ) -> pd.DataFrame:
+        """Gene sets, or other sets of features, that each active factor's features belong to.
+
+        A hypergeometric test of the features that use a factor, against all features of the fit. Zeros of the
+        mask are exact, so that no cut-off is needed.
+
+        Parameters
+        ----------
+        gene_sets : dict, str or Path
+            From the name of a set to its features; or a GMT file.
+        direction : {"any", "up", "down"}
+            Test all features of a factor, or those that rise, or fall, with it.
+        min_size : int
+            Sets with fewer features of the fit are not tested.
+
+        Returns
+        -------
+        DataFrame
+            A row per factor and set with an overlap, the smallest p-value first: factor, set, n_overlap,
+            n_factor, n_set, fold, p_value, q_value (false discovery rate over all tests), features.
+        """
+        check_is_fitted(self, "module_")
+        check_choice("direction", direction, ("any", "up", "down"))
+        check_positive("min_size", min_size, integer=True)
+        sets = read_gmt(gene_sets) if isinstance(gene_sets, str | Path) else gene_sets
+        if not isinstance(sets, Mapping) or any(isinstance(genes, str) for genes in sets.values()):
+            raise ParameterError(
+                f"Expected gene_sets to be a dict from names to lists of features, or a GMT file; got "
+                f"{type(gene_sets).__name__}. Pass for example {{'T cells': ['CD3D', 'CD3E']}}."
+            )
+        sign = {"any": 0, "up": 1, "down": -1}[direction]
+        wanted = np.ones_like(self.effects_, dtype=bool) if not sign else sign * self.effects_ > 0
+        supports = {
+            name: np.array([j for j in self.strongest_features(k) if wanted[j, k]], dtype=int)
+            for k, name in self.active_names().items()
+        }
+        return compare_sets(supports, sets, [str(name) for name in self.feature_names()], min_size=min_size)
+
+    def explained_by_view(self, views: Sequence[object] | np.ndarray) -> pd.DataFrame:
+        """Variance that each active factor explains in each view, a group of features.
+
+        Parameters
+        ----------
+        views : sequence of length n_features
+            The view of each feature, such as the assay or the questionnaire that it comes from.
+
+        Returns
+        -------
+        DataFrame
+            A row per active factor and a last one for all, a column per view: means over the features of the
+            view of what `explained` averages over all features.
+        """
+        check_is_fitted(self, "module_")
+        labels = np.array([str(view) for view in views], dtype=object)
+        if len(labels) != len(self.mask_):
+            raise ParameterError(
+                f"Expected a view for each of {len(self.mask_)} features; got {len(labels)}. Pass as many as "
+                "columns of the table."
+            )
+        names = self.active_names()
+        columns = {
+            view: [
+                *self.variance_shares_[labels == view][:, self.active_factors_].mean(0),
+                self.communalities_[labels == view].mean(),
+            ]
+            for view in dict.fromkeys(labels)
+        }
+        return pd.DataFrame(columns, index=pd.Index([*names.values(), "all factors"], name="factor"))
 
     def _word_evidence(
         self, codes: Codes, factors: dict[int, str], strongest: dict[int, np.ndarray]
