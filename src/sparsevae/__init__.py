@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
     from sparsevae.experiments.comparison import compare
     from sparsevae.identifiability import stability
+    from sparsevae.inspection import parallel_analysis
     from sparsevae.io import read_table
     from sparsevae.runs import Run
 
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "compare",
     "name_features",
+    "parallel_analysis",
     "read_table",
     "sparsity_path",
     "stability",
@@ -41,6 +43,7 @@ _HOMES = {
     "sparsity_path": "estimators",
     "compare": "experiments",
     "stability": "identifiability",
+    "parallel_analysis": "inspection",
     "read_table": "io",
     "Run": "runs",
 }

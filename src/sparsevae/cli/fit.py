@@ -37,9 +37,11 @@ from sparsevae.cli.options import (
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.identifiability.records import certificate_from_record
+from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES
+from sparsevae.runs.workbook import check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
 
@@ -82,6 +84,10 @@ def fit(
             "--write-h5ad", metavar="FILE.h5ad", help="Also write the factors into a copy of an H5AD table."
         ),
     ] = None,
+    excel: Annotated[
+        Path | None,
+        typer.Option("--excel", metavar="FILE.xlsx", help="Also write all tables as one workbook."),
+    ] = None,
     text: TextOption = None,
     words: WordsOption = None,
     stop_words: StopWordsOption = None,
@@ -110,6 +116,8 @@ def fit(
         check_place(out, force=force)
         if write_to is not None:
             check_h5ad(table, write_to, force=force)
+        if excel is not None:
+            check_workbook(excel, force=force)
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
@@ -142,8 +150,11 @@ def fit(
                 seconds=seconds,
                 log=log,
             )
+            certificate = certificate_from_record((run.evidence() or {})["certificate"])
+            if excel is not None:
+                write_workbook(excel, model, _factors_of(run, data, codes), certificate.table)
+                say(f"Wrote all tables to {excel}.")
             if write_to is not None:
-                certificate = certificate_from_record((run.evidence() or {})["certificate"])
                 write_h5ad(table, write_to, model, codes, layer=data.options.layer, certificate=certificate)
                 say(f"Wrote the cells with their factors to {write_to}.")
     if as_json:
@@ -152,6 +163,12 @@ def fit(
         _summarise(model, data, out, seconds)
     if stop.heeded:
         raise typer.Exit(INTERRUPTED)
+
+
+def _factors_of(run: Run, data: TableFile, codes: Codes) -> pd.DataFrame:
+    active = run.model().active_factors_
+    names = run.model().get_feature_names_out()[active]
+    return pd.DataFrame(codes.means()[:, active], index=data.row_labels(), columns=names)
 
 
 def _likelihood_for(data: TableFile) -> tuple[str, str]:

@@ -41,8 +41,8 @@ TableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market or H5AD; a row per sample. Or a "
-        "folder with a text file per document.",
+        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market, H5AD, SPSS, Stata or Excel; a "
+        "row per sample. Or a folder with a text file per document.",
     ),
 ]
 LikelihoodOption = Annotated[
@@ -72,7 +72,7 @@ HeaderOption = Annotated[
     ),
 ]
 LayerOption = Annotated[
-    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, in place of X.")
+    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, or sheet of a workbook.")
 ]
 FeatureNamesOption = Annotated[
     Path | None,

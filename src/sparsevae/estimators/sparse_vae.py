@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.results import ResultsMixin
+from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
@@ -36,7 +37,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(ResultsMixin):
+class SparseVAE(ResultsMixin, SurveyMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse
 
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.io import formats
+from sparsevae.io import formats, survey_files
 from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import RawTable, ReadOptions, how_to_drop
 from sparsevae.io.memory import check_memory
@@ -32,6 +32,10 @@ _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     ".parquet": formats.read_parquet,
     ".mtx": formats.read_matrix_market,
     ".h5ad": formats.read_h5ad,
+    ".sav": survey_files.read_sav,
+    ".zsav": survey_files.read_sav,
+    ".dta": survey_files.read_dta,
+    ".xlsx": survey_files.read_xlsx,
 }
 _BLOCK = 1 << 22  # values looked at together
 _COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
@@ -117,10 +121,12 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX) or H5AD; the ending decides.
+        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX), H5AD, SPSS (SAV), Stata
+        (DTA) or Excel (XLSX); the ending decides.
         NPY is mapped into memory, not loaded; sparse tables stay sparse.
     header : bool, optional
-        Whether the first line of a CSV or TSV holds names. None: look at it.
+        Whether the first line of a CSV or TSV holds names. None: look at it. Of SPSS and Stata files: True
+        for the names of the variables in place of their labels.
     id_column : str, optional
         Column with the names of the samples; "none" for no such column. None: look for one.
     drop : str or sequence of str
@@ -128,7 +134,7 @@ def read_table(
     transpose : bool
         Whether the file has a row per feature and a column per sample.
     layer : str, optional
-        Layer of an H5AD file, in place of X.
+        Layer of an H5AD file, in place of X; sheet of a workbook, in place of the first.
     feature_names : str or Path, optional
         A text file with a name per line, for formats that hold none.
     strict : bool
