@@ -6,8 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.estimators.base import FactorEstimator
+from sparsevae.inspection.variance import signed_strength
 from sparsevae.modules import SparseVAEModule
 
 __all__ = ["SparseFit"]
@@ -31,6 +33,11 @@ class SparseFit(FactorEstimator):
     @abstractmethod
     def strongest_features(self, k: int | np.integer) -> np.ndarray:
         """Positions of the features of a factor, the one of whose variance it explains most first."""
+
+    def link_strength(self) -> np.ndarray:
+        """Signed root of the variance explained by each link; for a linear model, standardised loadings."""
+        check_is_fitted(self, "module_")
+        return signed_strength(self.mask_, self.effects_, self.variance_shares_)
 
     def active_names(self) -> dict[int, str]:
         """Names of the active factors by their position."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
+from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
@@ -25,7 +26,7 @@ from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
-from sparsevae.inspection.variance import communalities, order_features, signed_strength, variance_shares
+from sparsevae.inspection.variance import communalities, order_features, variance_shares
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
@@ -37,7 +38,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(ResultsMixin, SurveyMixin):
+class SparseVAE(ResultsMixin, SurveyMixin, RatingsMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -399,11 +400,6 @@ class SparseVAE(ResultsMixin, SurveyMixin):
         )
         parts.loc["all factors"] = [float(self.communalities_.mean()), int(used.any(1).sum()), anchors.sum()]
         return parts.astype({"n_features": int, "n_anchors": int})
-
-    def link_strength(self) -> np.ndarray:
-        """Signed root of the variance explained by each link; for a linear model, standardised loadings."""
-        check_is_fitted(self, "module_")
-        return signed_strength(self.mask_, self.effects_, self.variance_shares_)
 
     def feature_order(self) -> np.ndarray:
         """Positions of the features by their strongest factor, anchors of it first, without factor last."""

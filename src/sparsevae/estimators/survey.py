@@ -16,7 +16,7 @@ from sparsevae.inspection.survey import (
     residual_size,
     survey_rows,
 )
-from sparsevae.inspection.variance import order_features, signed_strength
+from sparsevae.inspection.variance import order_features
 from sparsevae.validation import check_fraction, check_positive
 
 __all__ = ["SurveyMixin"]
@@ -47,7 +47,7 @@ class SurveyMixin(SparseFit):
         check_is_fitted(self, "module_")
         check_fraction("cut", cut)
         loadings = self._standardised_loadings()
-        order = order_features(self.mask_, self._strength()) if sort else np.arange(len(loadings))
+        order = order_features(self.mask_, self.link_strength()) if sort else np.arange(len(loadings))
         return survey_rows(loadings, self.communalities_, order, float(cut))
 
     def factor_correlation(self) -> pd.DataFrame:
@@ -131,13 +131,10 @@ class SurveyMixin(SparseFit):
         residuals = self.residual_correlations(X, n_draws=n_draws, random_state=random_state)
         return residual_size(residuals.to_numpy())
 
-    def _strength(self) -> np.ndarray:
-        return signed_strength(self.mask_, self.effects_, self.variance_shares_)
-
     def _standardised_loadings(self) -> pd.DataFrame:
         names = list(self.active_names().values())
         return pd.DataFrame(
-            self._strength()[:, self.active_factors_], index=self.feature_names(), columns=names
+            self.link_strength()[:, self.active_factors_], index=self.feature_names(), columns=names
         )
 
     def _factor_correlation(self) -> np.ndarray:
