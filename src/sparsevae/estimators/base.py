@@ -28,6 +28,7 @@ from sparsevae.likelihoods import LIKELIHOODS, Likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
+from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     canonical_csr,
@@ -175,10 +176,18 @@ class FactorEstimator(TableEstimator):
 
     module_: LatentModule
     _module_class: ClassVar[type[LatentModule]]
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"callbacks": UNUSED}
 
     # -- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: TableLike, y: object = None, *, feature_names: FeatureNames | None = None) -> Self:
+    def fit(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        feature_names: FeatureNames | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -187,12 +196,17 @@ class FactorEstimator(TableEstimator):
         y : ignored
         feature_names : sequence of length n_features, optional
             Names of the columns, for tables that carry none, such as a sparse matrix.
+        callbacks : list of callable, optional
+            Called after each epoch with its record, a dict: ``step`` (epochs so far), ``phase``, the terms of
+            the objective, ``n_nonzero``, ``n_active`` and ``validation``, the held-out bound where there is
+            one. A callback that returns True ends the fit with the best model so far. One that raises ends
+            it too, and its exception comes out of ``fit`` after that model is in place.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X, feature_names=feature_names)
+        self.fit_codes(X, feature_names=feature_names, callbacks=callbacks)
         return self
 
     def fit_transform(self, X: TableLike, y: object = None, **fit_params: Any) -> np.ndarray:
@@ -212,13 +226,19 @@ class FactorEstimator(TableEstimator):
         codes = self.fit_codes(X, **fit_params)
         return codes.means().astype(codes.X.dtype, copy=False)
 
-    def fit_codes(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> Codes:
+    def fit_codes(
+        self,
+        X: TableLike,
+        *,
+        feature_names: FeatureNames | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        feature_names
+        feature_names, callbacks
             As in ``fit``.
 
         Returns
@@ -228,10 +248,10 @@ class FactorEstimator(TableEstimator):
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
         data = self._prepare(X, feature_names=feature_names)
-        with torch.random.fork_rng(devices=[]):
+        with calling(callbacks) as calls, torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
-        if stop_requested():
-            _say_stopped(len(history))
+        if stop_requested() or calls.stopped:
+            _say_stopped(len(history), "a callback" if calls.stopped else "the user")
         self.module_ = module.cpu().eval().requires_grad_(False)
         if module.mask is not None:
             rates = module.mask.rates()
@@ -243,6 +263,7 @@ class FactorEstimator(TableEstimator):
         self._n_features_out = module.n_factors
         codes = Codes(self.module_, data.source.X)
         self._finish(codes, data)
+        calls.raise_error()
         return codes
 
     def _prepare(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> FitData:
@@ -434,9 +455,9 @@ class FactorEstimator(TableEstimator):
             return expected_rows(self.module_, self.module_.decode(z))
 
 
-def _say_stopped(n_epochs: int) -> None:
+def _say_stopped(n_epochs: int, who: str) -> None:
     warnings.warn(
-        f"Stopped by the user after {n_epochs} epochs: this is the best model so far, not a finished fit. "
+        f"Stopped by {who} after {n_epochs} epochs: this is the best model so far, not a finished fit. "
         "Let a fit run to its end before you conclude anything from it.",
         ConvergenceWarning,
         stacklevel=4,

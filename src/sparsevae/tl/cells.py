@@ -172,7 +172,7 @@ def _likelihood(cells: Cells, wanted: str | Mapping[str, Any]) -> tuple[Any, str
     return (next(iter(columns)) if len(columns) == 1 else columns), "of the values of each modality"
 
 
-def _groups(adata: Any, batch_key: str | None) -> dict[str, np.ndarray]:
+def _groups(adata: Any, batch_key: str | None) -> dict[str, Any]:
     if batch_key is None:
         return {}
     if batch_key not in adata.obs:
