@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sparsevae.aliases import TableLike
 from sparsevae.estimators.base import FactorEstimator
+from sparsevae.inspection.codes import Codes
 from sparsevae.inspection.variance import signed_strength
 from sparsevae.modules import SparseVAEModule
 
@@ -33,6 +36,17 @@ class SparseFit(FactorEstimator):
     @abstractmethod
     def strongest_features(self, k: int | np.integer) -> np.ndarray:
         """Positions of the features of a factor, the one of whose variance it explains most first."""
+
+    @abstractmethod
+    def evidence(
+        self,
+        X: TableLike | Codes,
+        *,
+        samples: Sequence[object] | np.ndarray | None = None,
+        table_name: str = "",
+        seen_in_fit: bool = True,
+    ) -> dict[str, Any]:
+        """What a report needs of a table."""
 
     def link_strength(self) -> np.ndarray:
         """Signed root of the variance explained by each link; for a linear model, standardised loadings."""

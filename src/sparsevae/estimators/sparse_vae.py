@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
+from sparsevae.estimators.display import DisplayMixin
 from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
@@ -38,7 +39,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(ResultsMixin, SurveyMixin, RatingsMixin):
+class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
