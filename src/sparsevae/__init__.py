@@ -10,6 +10,7 @@ from sparsevae._version import __version__
 if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
     from sparsevae.experiments.comparison import compare
+    from sparsevae.experiments.sample_size import power
     from sparsevae.identifiability import stability
     from sparsevae.inspection import parallel_analysis
     from sparsevae.io import read_table
@@ -26,6 +27,7 @@ __all__ = [
     "compare",
     "name_features",
     "parallel_analysis",
+    "power",
     "read_table",
     "sparsity_path",
     "stability",
@@ -42,6 +44,7 @@ _HOMES = {
     "name_features": "estimators",
     "sparsity_path": "estimators",
     "compare": "experiments",
+    "power": "experiments",
     "stability": "identifiability",
     "parallel_analysis": "inspection",
     "read_table": "io",

@@ -17,6 +17,7 @@ _SUMMARIES = {
     "name": "Give the factors of a fit names of your own.",
     "report": "Write a page about a fit, with a card per factor.",
     "stability": "Fit again, several times: which factors come back?",
+    "power": "How many rows do I need? Simulate, fit, and see.",
     "compare": "Fit several methods and measure them on held-out rows.",
     "reproduce": "Make a table or figure of the paper.",
     "data": "Public data sets: what there is, and how to get it.",

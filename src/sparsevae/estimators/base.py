@@ -24,6 +24,7 @@ from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
 from sparsevae.inspection.outputs import expected_rows
+from sparsevae.inspection.simulation import draw_rows
 from sparsevae.likelihoods import LIKELIHOODS, Likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
@@ -417,18 +418,7 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         check_positive("n_samples", n_samples, integer=True)
-        module, observation = self.module_, self.module_.observation
-        generator = _generator(new_random_state(random_state))
-        blocks = []
-        for block in module.draw_prior(n_samples, generator).split(block_size(self.module_)):
-            drawn = observation.likelihood.sample(
-                module.decode(block),
-                module.nuisance.values(),
-                generator=generator,
-                **observation.average_rows(len(block), whole=True),
-            )
-            blocks.append(observation.to_user_units(drawn))
-        return torch.cat(blocks).numpy().astype(np.float64)
+        return draw_rows(self.module_, n_samples, _generator(new_random_state(random_state)))[1]
 
     # -- on disk --------------------------------------------------------------------------------------------
 

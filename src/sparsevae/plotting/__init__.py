@@ -4,6 +4,7 @@ from sparsevae.plotting.factors import plot_variance, plot_weights
 from sparsevae.plotting.groups import plot_groups, plot_map, plot_structure
 from sparsevae.plotting.masks import plot_factor_correlation, plot_mask
 from sparsevae.plotting.paths import plot_paths
+from sparsevae.plotting.recovery import plot_power
 from sparsevae.plotting.refits import plot_stability
 from sparsevae.plotting.samples import plot_embedding, plot_response
 from sparsevae.plotting.training import plot_history, plot_sparsity_path
@@ -16,6 +17,7 @@ __all__ = [
     "plot_map",
     "plot_mask",
     "plot_paths",
+    "plot_power",
     "plot_response",
     "plot_sparsity_path",
     "plot_stability",
