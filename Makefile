@@ -6,7 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-slow lint format bench docs clean
+INTEGRATIONS := .venv-integrations
+
+.PHONY: help setup demo test test-slow test-integrations lint format bench docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -32,6 +34,16 @@ test: $(READY)  ## run the tests and the examples in docstrings: some minutes
 test-slow: $(READY)  ## run the tests that take minutes each
 	$(BIN)/python -m pytest -m slow
 
+test-integrations: $(INTEGRATIONS)/.ready  ## run the recipes with scanpy, TensorBoard, MLflow and Optuna
+	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest tests/integrations
+
+$(INTEGRATIONS)/.ready: pyproject.toml constraints-integrations.txt
+	@echo "Building $(INTEGRATIONS) with the versions of constraints-integrations.txt: a few minutes, once."
+	@test -x $(INTEGRATIONS)/bin/python || $(PYTHON) -m venv $(INTEGRATIONS)
+	@$(INTEGRATIONS)/bin/python -m pip install -qq --disable-pip-version-check -c constraints-integrations.txt \
+	  -e '.[anndata,integrations]' pytest hypothesis
+	@touch $@
+
 lint: $(READY)  ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,5 +60,5 @@ docs: $(READY)  ## build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(INTEGRATIONS) build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,7 +26,7 @@ LAYERS = [
     {"fitting", "inspection"},
     {"identifiability"},
     {"estimators"},
-    {"plotting", "runs"},
+    {"plotting", "runs", "tl"},
     {"experiments", "report"},
     {"cli"},
     {"__main__"},

@@ -66,7 +66,7 @@ def test_a_container_of_tables_is_known_by_its_parts_whatever_its_name():
         X = obs = var = property(lambda self: np.zeros((2, 2)))
 
     with pytest.raises(
-        DataError, match=r"got Container, which may hold several. Pass adata.X or adata.layers"
+        DataError, match=r"got Container, which may hold several. Call sparsevae.tl.sparse_vae"
     ):
         check_in_memory(Container())
 

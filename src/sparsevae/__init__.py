@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from sparsevae._version import __version__
 
 if TYPE_CHECKING:
-    from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, sparsity_path
+    from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
     from sparsevae.experiments.comparison import compare
+    from sparsevae.experiments.sample_size import power
     from sparsevae.identifiability import stability
+    from sparsevae.inspection import parallel_analysis
     from sparsevae.io import read_table
     from sparsevae.runs import Run
 
@@ -23,6 +25,9 @@ __all__ = [
     "SparseVAE",
     "__version__",
     "compare",
+    "name_features",
+    "parallel_analysis",
+    "power",
     "read_table",
     "sparsity_path",
     "stability",
@@ -36,9 +41,12 @@ _HOMES = {
     "VAE": "estimators",
     "VSC": "estimators",
     "SparseVAE": "estimators",
+    "name_features": "estimators",
     "sparsity_path": "estimators",
     "compare": "experiments",
+    "power": "experiments",
     "stability": "identifiability",
+    "parallel_analysis": "inspection",
     "read_table": "io",
     "Run": "runs",
 }
@@ -55,6 +63,7 @@ _PACKAGES = (
     "priors",
     "report",
     "runs",
+    "tl",
     "training",
 )
 

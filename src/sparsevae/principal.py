@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from sparsevae.exceptions import ParameterError
 
-__all__ = ["RandomState", "dominant_sign", "parallel_analysis", "principal_loadings"]
+__all__ = ["RandomState", "dominant_sign", "parallel_analysis", "parallel_eigenvalues", "principal_loadings"]
 
 RandomState = int | np.random.RandomState | None
 _EXACT_SIZE = 500  # eigenvalues of larger matrices come from power iteration
@@ -49,6 +49,37 @@ def parallel_analysis(
     int
         Between 0 and ``max_factors``.
     """
+    observed, threshold = parallel_eigenvalues(
+        X_standardised,
+        n_permutations,
+        quantile,
+        random_state,
+        max_factors=max_factors,
+        max_samples=max_samples,
+    )
+    return int(np.logical_and.accumulate(observed > threshold).sum())
+
+
+def parallel_eigenvalues(
+    X_standardised: ArrayLike,
+    n_permutations: int = 20,
+    quantile: float = 0.95,
+    random_state: RandomState = None,
+    *,
+    max_factors: int = 50,
+    max_samples: int = 10_000,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leading eigenvalues of the correlation matrix, and what they reach in permuted tables.
+
+    Parameters
+    ----------
+    X_standardised, n_permutations, quantile, random_state, max_factors, max_samples
+        As for `parallel_analysis`.
+
+    Returns
+    -------
+    observed, threshold : ndarray of shape (n_leading,)
+    """
     rng = check_random_state(random_state)
     X = np.asarray(X_standardised)
     if len(X) > max_samples:
@@ -61,8 +92,7 @@ def parallel_analysis(
     permuted = [
         _leading_eigenvalues(shuffle.permuted(columns, axis=1), n_leading, rng) for _ in range(n_permutations)
     ]
-    exceeds = observed > np.quantile(permuted, quantile, axis=0)
-    return int(np.logical_and.accumulate(exceeds).sum())
+    return observed, np.quantile(permuted, quantile, axis=0)
 
 
 def principal_loadings(correlation: ArrayLike, n_factors: int) -> np.ndarray:

@@ -74,8 +74,9 @@ def check_in_memory(X: TableLike) -> None:
     if all(hasattr(kind, name) for name in ("X", "obs", "var")):
         raise DataError(
             f"Expected one table, as an array, data frame or sparse matrix; got {kind.__name__}, which may "
-            "hold several. Pass adata.X or adata.layers['counts'], or adata.to_df() to keep the names of the "
-            "features."
+            "hold several. Call sparsevae.tl.sparse_vae(adata, layer='counts'), or pass adata.X, or "
+            "adata.to_df() to "
+            "keep the names of the features."
         )
     if kind.__module__.split(".")[0] in ("dask", "dask_expr"):
         raise DataError(

@@ -135,9 +135,9 @@ def test_a_fit_checks_its_table_once_and_encodes_each_row_once(shared, quick, fr
     checks, encoded = [], []
     check, find = SparseVAE._check_table, codes.posterior
 
-    def checked(self, X, *, reset):
+    def checked(self, X, **options):
         checks.append(X.shape)
-        return check(self, X, reset=reset)
+        return check(self, X, **options)
 
     def posterior(module, batch):
         encoded.extend(np.unique(batch.x.numpy(), axis=0).tolist())  # the last row also fills its block up
@@ -213,7 +213,8 @@ BAD_TABLES = {
     "gaps.csv": (b"a,b,c\n1,2,3\n4,,6\n", "1 is empty, the first in column 'b', row 2"),
     "infinite.csv": (b"a,b,c\n1,2,3\n4,inf,6\n", "infinity in column 'b', row 2"),
     "one_row.csv": (b"a,b,c\n1,2,3\n", "minimum of 2"),
-    "table.xlsx": (b"PK", "Expected a file that ends in .csv"),
+    "table.xlsx": (b"PK", "it is damaged"),
+    "table.docx": (b"PK", "Expected a file that ends in .csv"),
     "table.npy": (b"\x93NUMPY\x01\x00", "Expected a plain array"),
     "table.npz": (b"PK\x03\x04junk", "it is damaged"),
     "table.mtx": (b"not a matrix", "Matrix Market"),
@@ -233,7 +234,7 @@ def test_a_bad_table_gets_one_sentence_and_leaves_nothing(name, quick, tmp_path)
 
 def test_a_missing_table_is_named(quick, tmp_path):
     assert "no such file" in refusal("fit", tmp_path / "nowhere.csv", "--out", tmp_path / "run")
-    assert "it is a directory" in refusal("fit", tmp_path, "--out", tmp_path / "run")
+    assert "text files" in refusal("fit", tmp_path, "--out", tmp_path / "run")
 
 
 @pytest.mark.parametrize(

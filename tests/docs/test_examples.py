@@ -22,3 +22,15 @@ def test_the_factor_cards_of_the_ability_tests_can_be_made(tmp_path, capsys):
     example["main"](str(tmp_path / "cards.html"), max_epochs=5, n_init=1)
     assert "Ability tests of 301 pupils" in (tmp_path / "cards.html").read_text("utf-8")
     assert "9 features" in capsys.readouterr().out
+
+
+def test_films_are_recommended_and_explained(real_data, capsys):
+    example = runpy.run_path(str(EXAMPLES / "recommend_films.py"))
+    folder = str(real_data("ml-latest-small"))
+    quick = {"n_factors": 4, "hidden_sizes": (), "n_init": 1, "max_epochs": 60}
+    results = example["main"](folder, n_features=60, **quick)
+    assert results["EASE"] > results["popularity"]
+    assert results["SparseVAE"] > results["popularity"]
+    assert results["deletion"] >= 0.95
+    assert results["explained"] > 0.5
+    assert "NDCG@100" in capsys.readouterr().out

@@ -89,7 +89,7 @@ def test_an_anndata_object_is_told_apart_from_its_tables(make_model, fitted, mak
     model = make_model() if method == "fit" else fitted()
     with pytest.raises(
         DataError,
-        match=r"Expected one table, .*; got AnnData, .* Pass adata.X or .* or adata.to_df\(\) to keep",
+        match=r"Expected one table, .*; got AnnData, .* Call sparsevae.tl.* or adata.to_df\(\) to keep",
     ):
         getattr(model, method)(table)
 

@@ -15,9 +15,12 @@ from sparsevae.plotting import (
     plot_factor_correlation,
     plot_history,
     plot_mask,
+    plot_paths,
     plot_response,
     plot_sparsity_path,
     plot_stability,
+    plot_variance,
+    plot_weights,
 )
 
 from .helpers import rendered
@@ -44,6 +47,9 @@ PLOTS = {
     "path": lambda model, **axes: plot_sparsity_path(model, **axes),
     "response": lambda model, **axes: plot_response(model, 0, **axes),
     "stability": lambda model, **axes: plot_stability(refits(model), **axes),
+    "variance": lambda model, **axes: plot_variance(model, **axes),
+    "weights": lambda model, **axes: plot_weights(model, **axes),
+    "paths": lambda model, **axes: plot_paths(model, **axes),
     "embedding": lambda model, **axes: plot_embedding(np.zeros((5, 2)), **axes),
 }
 every_plot = pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)

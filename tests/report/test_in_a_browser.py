@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from sparsevae.report import build_content, write_report
 
 from .conftest import HOSTILE
 
@@ -216,3 +220,51 @@ def test_without_script_the_features_are_there(chromium, written, tmp_path):
     chromium.emulate()
     chromium.open(bare)
     assert len(names_shown(chromium)) == len(HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def word_page(chromium, linear_model, tmp_path_factory):
+    """A page on counts: one frequent word of both factors, and rare ones of one factor."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 200))
+    rate = np.column_stack([8 * np.exp(0.3 * a), np.exp(0.9 * a), np.exp(0.9 * b), np.exp(0.8 * b)])
+    frame = pd.DataFrame(rng.poisson(rate).astype(float), columns=["often", "<b>rare</b>", "hail", "rain"])
+    mask = np.array([[0.95, 0.0], [0.6, 0.0], [0.0, 0.9], [0.0, 0.8]])
+    model = linear_model(frame, np.column_stack([a, b]), mask, likelihood="poisson")
+    path = tmp_path_factory.mktemp("words") / "words.html"
+    write_report(build_content(model, evidence=model.evidence(frame)), path)
+    chromium.problems.clear()
+    chromium.emulate()
+    chromium.open(path)
+    return chromium
+
+
+def words_of(page, factor):
+    return page.evaluate(
+        f"[...document.querySelectorAll('.word-list')[{factor}].querySelectorAll('.word')].map(w => "
+        "w.textContent)"
+    )
+
+
+def test_the_page_and_its_script_rank_words_alike(word_page):
+    before = [words_of(word_page, k) for k in (0, 1)]
+    word_page.evaluate("document.querySelector('#relevance').dispatchEvent(new Event('input'))")
+    assert [words_of(word_page, k) for k in (0, 1)] == before
+
+
+def test_the_slider_ranks_words_by_frequency_or_by_what_is_special(word_page):
+    factor = next(k for k in (0, 1) if "often" in words_of(word_page, k))
+    slide = (
+        "(() => { const s = document.querySelector('#relevance'); s.value = '%s';"
+        "s.dispatchEvent(new Event('input')); })()"
+    )
+    word_page.evaluate(slide % "1")
+    assert words_of(word_page, factor)[0] == "often"
+    assert text(word_page, "#relevance-status") == "λ = 1.00"
+    word_page.evaluate(slide % "0")
+    assert words_of(word_page, factor)[0] == "<b>rare</b>"
+    assert word_page.problems == []
+
+
+def test_a_page_on_real_values_has_no_words(page):
+    assert page.evaluate("document.querySelector('#words')") is None

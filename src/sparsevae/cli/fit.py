@@ -28,13 +28,21 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     LikelihoodOption,
+    StopWordsOption,
     TableArgument,
+    TextOption,
+    WordsOption,
+    text_settings,
 )
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
+from sparsevae.identifiability.records import certificate_from_record
+from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES
+from sparsevae.runs.workbook import check_workbook, write_workbook
+from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
 
 __all__ = ["fit"]
@@ -70,6 +78,19 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    write_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-h5ad", metavar="FILE.h5ad", help="Also write the factors into a copy of an H5AD table."
+        ),
+    ] = None,
+    excel: Annotated[
+        Path | None,
+        typer.Option("--excel", metavar="FILE.xlsx", help="Also write all tables as one workbook."),
+    ] = None,
+    text: TextOption = None,
+    words: WordsOption = None,
+    stop_words: StopWordsOption = None,
 ) -> None:
     """Fit a sparse VAE to a table with a row per sample, and write everything about it to a directory.
 
@@ -88,14 +109,19 @@ def fit(
             "transpose": transpose or None,
             "layer": layer,
             "feature_names": feature_names,
+            "text": text_settings(text, words, stop_words),
         },
     )
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
         check_place(out, force=force)
+        if write_to is not None:
+            check_h5ad(table, write_to, force=force)
+        if excel is not None:
+            check_workbook(excel, force=force)
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], reason = suggest_likelihood(data.X)
+            settings["likelihood"], reason = _likelihood_for(data)
             note = f"The likelihood is {settings['likelihood']}, because {reason}."
             say_table(data, f"{note} (--likelihood NAME for another.)")
         else:
@@ -105,7 +131,9 @@ def fit(
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
             say(f"Fitting up to {model.n_factors} factors ...")
             started = time.perf_counter()
-            codes = model.fit_codes(X)
+            # A data frame has its names; a sparse matrix cannot have any.
+            names = None if hasattr(X, "columns") else data.feature_names
+            codes = model.fit_codes(X, feature_names=names)
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)
         say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
@@ -122,12 +150,31 @@ def fit(
                 seconds=seconds,
                 log=log,
             )
+            certificate = certificate_from_record((run.evidence() or {})["certificate"])
+            if excel is not None:
+                write_workbook(excel, model, _factors_of(run, data, codes), certificate.table)
+                say(f"Wrote all tables to {excel}.")
+            if write_to is not None:
+                write_h5ad(table, write_to, model, codes, layer=data.options.layer, certificate=certificate)
+                say(f"Wrote the cells with their factors to {write_to}.")
     if as_json:
         print_json({"run": str(out), **run.record})
     else:
         _summarise(model, data, out, seconds)
     if stop.heeded:
         raise typer.Exit(INTERRUPTED)
+
+
+def _factors_of(run: Run, data: TableFile, codes: Codes) -> pd.DataFrame:
+    active = run.model().active_factors_
+    names = run.model().get_feature_names_out()[active]
+    return pd.DataFrame(codes.means()[:, active], index=data.row_labels(), columns=names)
+
+
+def _likelihood_for(data: TableFile) -> tuple[str, str]:
+    if data.options.text is not None:
+        return "multinomial", "the values are counts of words in documents"
+    return suggest_likelihood(data.X)
 
 
 def _announce_stop() -> None:

@@ -18,8 +18,12 @@ __all__ = [
     "JsonOption",
     "LayerOption",
     "LikelihoodOption",
+    "StopWordsOption",
     "TableArgument",
+    "TextOption",
+    "WordsOption",
     "one_of",
+    "text_settings",
 ]
 
 
@@ -37,7 +41,8 @@ TableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market or H5AD; a row per sample.",
+        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market, H5AD, SPSS, Stata or Excel; a "
+        "row per sample. Or a folder with a text file per document.",
     ),
 ]
 LikelihoodOption = Annotated[
@@ -67,9 +72,31 @@ HeaderOption = Annotated[
     ),
 ]
 LayerOption = Annotated[
-    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, in place of X.")
+    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, or sheet of a workbook.")
 ]
 FeatureNamesOption = Annotated[
     Path | None,
     typer.Option("--feature-names", metavar="FILE", help="A name per line, for formats that hold no names."),
 ]
+TextOption = Annotated[
+    str | None,
+    typer.Option("--text", metavar="COLUMN", help="Count the words of the documents in this column."),
+]
+WordsOption = Annotated[
+    int | None, typer.Option("--words", min=1, help="Most frequent words to keep. [default: 2000]")
+]
+StopWordsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stop-words",
+        metavar="WORDS",
+        help="Words to leave out: english, none, or a,b,c. [default: english]",
+    ),
+]
+
+
+def text_settings(column: str | None, words: int | None, stop_words: str | None) -> dict[str, object] | None:
+    """How to count words, as `read_table` takes it; None where nothing was typed."""
+    listed = stop_words.split(",") if stop_words and "," in stop_words else stop_words
+    typed = {"column": column, "max_words": words, "stop_words": listed}
+    return {name: value for name, value in typed.items() if value is not None} or None

@@ -14,7 +14,7 @@ from sparsevae.exceptions import ParameterError
 __all__ = ["Settings", "merge_settings", "read_config"]
 
 _PARAMETERS = tuple(name for name in inspect.signature(SparseVAE).parameters if name != "verbose")
-_TABLE = ("header", "id_column", "drop", "transpose", "layer", "feature_names")
+_TABLE = ("header", "id_column", "drop", "transpose", "layer", "feature_names", "text")
 
 
 class Settings(NamedTuple):
@@ -56,10 +56,18 @@ def merge_settings(
     config: Settings, parameters: Mapping[str, object], reading: Mapping[str, object]
 ) -> Settings:
     """Lay what was typed over what the file says; None was not typed."""
+    reading = {**reading, "text": _merge_text(config.reading.get("text"), reading.get("text"))}
     return Settings(
         {**config.parameters, **{name: value for name, value in parameters.items() if value is not None}},
         {**config.reading, **{name: value for name, value in reading.items() if value is not None}},
     )
+
+
+def _merge_text(written: object, typed: object) -> object:
+    """How to count words: a column alone is an option among others."""
+    parts = [{"column": part} if isinstance(part, str) else part for part in (written, typed)]
+    known = [part for part in parts if isinstance(part, dict)]
+    return {name: value for part in known for name, value in part.items()} or None
 
 
 def _check_keys(given: Collection[str], known: Collection[str], path: Path, where: str) -> None:

@@ -8,6 +8,7 @@ from sparsevae.datasets.movielens import load_movielens
 from sparsevae.datasets.peerread import load_peerread
 from sparsevae.datasets.semisynthetic import Topics, fit_topics, make_semisynthetic
 from sparsevae.datasets.sources import SOURCES, DataNotFoundError, DownloadError, Source, data_directory
+from sparsevae.datasets.survey import load_bfi, make_survey
 from sparsevae.datasets.synthetic import make_anchored_factors, make_sparse_factors
 from sparsevae.datasets.synthetic_discrete import make_anchored_binary, make_anchored_counts
 from sparsevae.datasets.zeisel import load_zeisel, quantile_normalise
@@ -26,6 +27,7 @@ __all__ = [
     "fetch",
     "fit_topics",
     "load_ability_tests",
+    "load_bfi",
     "load_movielens",
     "load_peerread",
     "load_zeisel",
@@ -34,6 +36,7 @@ __all__ = [
     "make_anchored_factors",
     "make_semisynthetic",
     "make_sparse_factors",
+    "make_survey",
     "quantile_normalise",
     "verify_file",
 ]

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.estimators.names import NamesMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
 from sparsevae.inspection.outputs import expected_rows
+from sparsevae.inspection.simulation import draw_rows
 from sparsevae.likelihoods import LIKELIHOODS, Likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
+from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     canonical_csr,
@@ -36,7 +41,10 @@ from sparsevae.validation import (
     check_support,
 )
 
-__all__ = ["FactorEstimator", "TableEstimator", "new_random_state"]
+__all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_state"]
+
+FeatureNames: TypeAlias = Sequence[object] | np.ndarray
+"""Names of the columns of a table."""
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -48,10 +56,12 @@ _REMEDIES = {
 }
 
 
-class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: checks of tables, names of features, score, save and load."""
 
     _fitted: ClassVar[str] = "module_"  # the attribute without which nothing has been fitted
+    # What belongs to the table as a whole is not cut into folds.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"feature_names": UNUSED}
 
     # -- tables ---------------------------------------------------------------------------------------------
 
@@ -60,24 +70,29 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, self._fitted)
         return self._check_table(X, reset=False)
 
-    def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
+    def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
+        if reset:
+            self._forget_names()
         try:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,  # `check_finite` says in which columns
-                ensure_min_samples=2 if reset else 1,
-            )
+            with self._allowing_nameless(X):
+                X = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,  # `check_finite` says in which columns
+                    ensure_min_samples=2 if reset else 1,
+                )
         except ValueError as error:
             remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        if feature_names is not None:
+            self._take_feature_names(feature_names)
         return self._check_values(X)
 
     def _check_values(self, X: Matrix) -> Matrix:
@@ -91,12 +106,6 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return named_likelihood(
             self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
         )
-
-    def feature_names(self) -> np.ndarray:
-        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
-        if hasattr(self, "feature_names_in_"):
-            return np.asarray(self.feature_names_in_, dtype=object)
-        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
@@ -168,45 +177,70 @@ class FactorEstimator(TableEstimator):
 
     module_: LatentModule
     _module_class: ClassVar[type[LatentModule]]
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"callbacks": UNUSED}
 
     # -- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: TableLike, y: object = None) -> Self:
+    def fit(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        feature_names: FeatureNames | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         y : ignored
+        feature_names : sequence of length n_features, optional
+            Names of the columns, for tables that carry none, such as a sparse matrix.
+        callbacks : list of callable, optional
+            Called after each epoch with its record, a dict: ``step`` (epochs so far), ``phase``, the terms of
+            the objective, ``n_nonzero``, ``n_active`` and ``validation``, the held-out bound where there is
+            one. A callback that returns True ends the fit with the best model so far. One that raises ends
+            it too, and its exception comes out of ``fit`` after that model is in place.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X)
+        self.fit_codes(X, feature_names=feature_names, callbacks=callbacks)
         return self
 
-    def fit_transform(self, X: TableLike, y: object = None, **fit_params: object) -> np.ndarray:
+    def fit_transform(self, X: TableLike, y: object = None, **fit_params: Any) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         y : ignored
+        **fit_params
+            Further arguments of ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.fit_codes(X)
+        codes = self.fit_codes(X, **fit_params)
         return codes.means().astype(codes.X.dtype, copy=False)
 
-    def fit_codes(self, X: TableLike) -> Codes:
+    def fit_codes(
+        self,
+        X: TableLike,
+        *,
+        feature_names: FeatureNames | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        feature_names, callbacks
+            As in ``fit``.
 
         Returns
         -------
@@ -214,11 +248,11 @@ class FactorEstimator(TableEstimator):
         """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X)
-        with torch.random.fork_rng(devices=[]):
+        data = self._prepare(X, feature_names=feature_names)
+        with calling(callbacks) as calls, torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
-        if stop_requested():
-            _say_stopped(len(history))
+        if stop_requested() or calls.stopped:
+            _say_stopped(len(history), "a callback" if calls.stopped else "the user")
         self.module_ = module.cpu().eval().requires_grad_(False)
         if module.mask is not None:
             rates = module.mask.rates()
@@ -230,14 +264,15 @@ class FactorEstimator(TableEstimator):
         self._n_features_out = module.n_factors
         codes = Codes(self.module_, data.source.X)
         self._finish(codes, data)
+        calls.raise_error()
         return codes
 
-    def _prepare(self, X: TableLike) -> FitData:
+    def _prepare(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         return prepare(
-            self._check_table(X, reset=True),
+            self._check_table(X, reset=True, feature_names=feature_names),
             self.resolved_likelihood(),
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
@@ -383,18 +418,7 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         check_positive("n_samples", n_samples, integer=True)
-        module, observation = self.module_, self.module_.observation
-        generator = _generator(new_random_state(random_state))
-        blocks = []
-        for block in module.draw_prior(n_samples, generator).split(block_size(self.module_)):
-            drawn = observation.likelihood.sample(
-                module.decode(block),
-                module.nuisance.values(),
-                generator=generator,
-                **observation.average_rows(len(block), whole=True),
-            )
-            blocks.append(observation.to_user_units(drawn))
-        return torch.cat(blocks).numpy().astype(np.float64)
+        return draw_rows(self.module_, n_samples, _generator(new_random_state(random_state)))[1]
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -421,9 +445,9 @@ class FactorEstimator(TableEstimator):
             return expected_rows(self.module_, self.module_.decode(z))
 
 
-def _say_stopped(n_epochs: int) -> None:
+def _say_stopped(n_epochs: int, who: str) -> None:
     warnings.warn(
-        f"Stopped by the user after {n_epochs} epochs: this is the best model so far, not a finished fit. "
+        f"Stopped by {who} after {n_epochs} epochs: this is the best model so far, not a finished fit. "
         "Let a fit run to its end before you conclude anything from it.",
         ConvergenceWarning,
         stacklevel=4,

@@ -15,6 +15,7 @@ from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.estimators.base import FeatureNames
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.inspection.outputs import strongest_features
@@ -93,13 +94,15 @@ class NMF(PlugInEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: TableLike, y: object = None) -> Self:
+    def fit(self, X: TableLike, y: object = None, *, feature_names: FeatureNames | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features), non-negative
         y : ignored
+        feature_names : sequence of length n_features, optional
+            Names of the columns, for tables that carry none, such as a sparse matrix.
 
         Returns
         -------
@@ -107,7 +110,7 @@ class NMF(PlugInEstimator):
         """
         self.check_parameters()
         self.__dict__.pop("components_", None)  # a fit that fails leaves an estimator that is not fitted
-        table = self._check_table(X, reset=True)
+        table = self._check_table(X, reset=True, feature_names=feature_names)
         n_samples, n_features = table.shape
         model = MatrixFactorization(
             self.n_factors,

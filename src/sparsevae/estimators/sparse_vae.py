@@ -14,7 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
-from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.display import DisplayMixin
+from sparsevae.estimators.ratings import RatingsMixin
+from sparsevae.estimators.results import ResultsMixin
+from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
@@ -24,7 +27,7 @@ from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
-from sparsevae.inspection.variance import communalities, order_features, signed_strength, variance_shares
+from sparsevae.inspection.variance import communalities, order_features, variance_shares
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
@@ -36,7 +39,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(FactorEstimator):
+class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -138,7 +141,6 @@ class SparseVAE(FactorEstimator):
     2
     """
 
-    module_: SparseVAEModule
     _module_class: ClassVar[type[LatentModule]] = SparseVAEModule
 
     def __init__(
@@ -297,6 +299,7 @@ class SparseVAE(FactorEstimator):
         batch = codes.batch(rows)
         self._order_factors(batch)
         outputs = Outputs(module, torch.as_tensor(codes.means(rows)))
+        self._remember_samples(codes, rows)
         self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
         self.communalities_ = communalities(outputs, batch)
@@ -412,11 +415,6 @@ class SparseVAE(FactorEstimator):
         parts.loc["all factors"] = [float(self.communalities_.mean()), int(used.any(1).sum()), anchors.sum()]
         return parts.astype({"n_features": int, "n_anchors": int})
 
-    def link_strength(self) -> np.ndarray:
-        """Signed root of the variance explained by each link; for a linear model, standardised loadings."""
-        check_is_fitted(self, "module_")
-        return signed_strength(self.mask_, self.effects_, self.variance_shares_)
-
     def feature_order(self) -> np.ndarray:
         """Positions of the features by their strongest factor, anchors of it first, without factor last."""
         return order_features(self.mask_, self.link_strength())
@@ -518,6 +516,7 @@ class SparseVAE(FactorEstimator):
             "certificate": certificate_record(self.identifiability(codes)),
             "directions": self.link_directions()[:, list(factors)].tolist(),
             **gather_evidence(self.module_, codes, factors, strongest, samples),
+            **self._word_evidence(codes, factors, strongest),
         }
 
 

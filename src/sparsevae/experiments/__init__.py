@@ -2,5 +2,6 @@
 
 from sparsevae.experiments.comparison import compare
 from sparsevae.experiments.reproduction import Reproduction, reproduce
+from sparsevae.experiments.sample_size import Power, design, power
 
-__all__ = ["Reproduction", "compare", "reproduce"]
+__all__ = ["Power", "Reproduction", "compare", "design", "power", "reproduce"]

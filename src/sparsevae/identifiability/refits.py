@@ -37,7 +37,7 @@ class FittedModel(Protocol):
 
     mask_: np.ndarray
 
-    def fit(self, X: TableLike) -> FittedModel: ...
+    def fit(self, X: TableLike, **fit_params: Any) -> FittedModel: ...
     def transform(self, X: TableLike) -> np.ndarray: ...
     def get_feature_names_out(self) -> np.ndarray: ...
 
@@ -226,7 +226,7 @@ def _refit(model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fresh.fit(chosen)
+            fresh.fit(chosen, **_names_for(model))
             codes = np.asarray(fresh.transform(_take(table, rows)))
         except SparseVAEError as error:
             return _Refit(seed, None, None, False, time.perf_counter() - began, str(error))
@@ -306,6 +306,11 @@ def _entropy(random_state: int | None, model: FittedModel) -> int | None:
             # Apart from the reference's own stream: a refit with its very seed would agree by construction.
             return int(seed) + 1
     return None
+
+
+def _names_for(model: FittedModel) -> dict[str, np.ndarray]:
+    """Names that were given by hand and that the table does not carry; likelihood= may refer to them."""
+    return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
 
 
 def _on_accelerator(model: FittedModel) -> bool:

@@ -3,5 +3,6 @@
 from sparsevae.io.formats import ReadOptions
 from sparsevae.io.suggestion import suggest_likelihood
 from sparsevae.io.table import TableFile, read_table
+from sparsevae.io.text import TextOptions
 
-__all__ = ["ReadOptions", "TableFile", "read_table", "suggest_likelihood"]
+__all__ = ["ReadOptions", "TableFile", "TextOptions", "read_table", "suggest_likelihood"]

@@ -68,6 +68,8 @@ class ReadOptions:
         Layer of an H5AD file.
     feature_names : str or Path, optional
         A file with a name per line, for formats that hold none. Kept as a path.
+    text : TextOptions, optional
+        How documents are counted, where the table is made from documents.
     """
 
     header: bool | None = None
@@ -77,6 +79,7 @@ class ReadOptions:
     transpose: bool = False
     layer: str | None = None
     feature_names: str | Path | None = None
+    text: object = None
 
     def __post_init__(self) -> None:
         drop = (self.drop,) if isinstance(self.drop, str) else self.drop

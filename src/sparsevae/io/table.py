@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.io import formats
+from sparsevae.io import formats, survey_files
 from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import RawTable, ReadOptions, how_to_drop
 from sparsevae.io.memory import check_memory
+from sparsevae.io.text import TextOptions, as_text_options, fingerprint_folder, read_documents
 from sparsevae.validation import canonical_csr
 
 __all__ = ["Fingerprint", "TableFile", "blocks_of_values", "list_names", "read_table"]
@@ -31,6 +32,10 @@ _READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     ".parquet": formats.read_parquet,
     ".mtx": formats.read_matrix_market,
     ".h5ad": formats.read_h5ad,
+    ".sav": survey_files.read_sav,
+    ".zsav": survey_files.read_sav,
+    ".dta": survey_files.read_dta,
+    ".xlsx": survey_files.read_xlsx,
 }
 _BLOCK = 1 << 22  # values looked at together
 _COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
@@ -91,6 +96,9 @@ class TableFile:
 
     def fingerprint(self) -> Fingerprint:
         """Name, size and checksum of the file, by which it is recognised later."""
+        if self.path.is_dir():
+            size, checksum = fingerprint_folder(self.path)
+            return {"file": self.path.name, "bytes": size, "sha256": checksum}
         with self.path.open("rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
         return {"file": self.path.name, "bytes": self.path.stat().st_size, "sha256": checksum}
@@ -106,16 +114,19 @@ def read_table(
     layer: str | None = None,
     feature_names: str | Path | None = None,
     strict: bool = True,
+    text: str | Mapping[str, Any] | TextOptions | None = None,
 ) -> TableFile:
     """Read a table with a row per sample and check that a model can be fitted to it.
 
     Parameters
     ----------
     path : str or Path
-        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX) or H5AD; the ending decides.
+        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX), H5AD, SPSS (SAV), Stata
+        (DTA) or Excel (XLSX); the ending decides.
         NPY is mapped into memory, not loaded; sparse tables stay sparse.
     header : bool, optional
-        Whether the first line of a CSV or TSV holds names. None: look at it.
+        Whether the first line of a CSV or TSV holds names. None: look at it. Of SPSS and Stata files: True
+        for the names of the variables in place of their labels.
     id_column : str, optional
         Column with the names of the samples; "none" for no such column. None: look for one.
     drop : str or sequence of str
@@ -123,11 +134,14 @@ def read_table(
     transpose : bool
         Whether the file has a row per feature and a column per sample.
     layer : str, optional
-        Layer of an H5AD file, in place of X.
+        Layer of an H5AD file, in place of X; sheet of a workbook, in place of the first.
     feature_names : str or Path, optional
         A text file with a name per line, for formats that hold none.
     strict : bool
         Whether it is an error if a column to drop is absent.
+    text : str, dict or TextOptions, optional
+        A column of documents whose words are counted, or how to count them, see `sparsevae.io.TextOptions`.
+        A folder is read as one document per text file.
 
     Returns
     -------
@@ -152,10 +166,15 @@ def read_table(
             f"Expected the path of a table; got {type(path).__name__}. Pass an array to fit as it is."
         )
     path = Path(path)
-    options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names)
-    ending = _check_file(path)
-    check_memory(path, ending)
-    raw = _READERS[ending](path, options)
+    documents = as_text_options(text) or (TextOptions() if path.is_dir() else None)
+    options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names, documents)
+    if documents is not None:
+        _check_there(path)
+        raw = read_documents(path, documents, id_column)
+    else:
+        ending = _check_file(path)
+        check_memory(path, ending)
+        raw = _READERS[ending](path, options)
     X, names, samples = raw.X, raw.feature_names, raw.sample_names
     if sparse.issparse(X):
         X = canonical_csr(X, str(path))
@@ -183,10 +202,7 @@ def _check_file(path: Path) -> str:
         ending = path.with_suffix("").suffix.lower()
         if ending in _READERS and ending not in _COMPRESSIBLE:
             raise DataError(f"Expected {ending} without gzip around it; got {path}. Unpack it first.")
-    if not path.exists():
-        raise DataError(f"Expected a table at {path}; there is no such file.")
-    if path.is_dir():
-        raise DataError(f"Expected {path} to be a file; it is a directory.")
+    _check_there(path)
     if ending not in _READERS:
         raise DataError(
             f"Expected a file that ends in {', '.join(_READERS)}; got {path.name}. Save the table as CSV."
@@ -194,6 +210,11 @@ def _check_file(path: Path) -> str:
     if path.stat().st_size == 0:
         raise DataError(f"Expected a table in {path}; the file is empty.")
     return ending
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        raise DataError(f"Expected a table at {path}; there is no such file.")
 
 
 def blocks_of_values(X: Matrix) -> Iterator[np.ndarray]:

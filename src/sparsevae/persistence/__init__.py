@@ -10,7 +10,9 @@ from sparsevae.persistence.directory import (
     SavedModelError,
     SavedModelNotFoundError,
     load_estimator,
+    pack_estimator,
     save_estimator,
+    unpack_estimator,
 )
 from sparsevae.persistence.replacement import replacing, replacing_directory
 
@@ -19,7 +21,9 @@ __all__ = [
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
+    "pack_estimator",
     "replacing",
     "replacing_directory",
     "save_estimator",
+    "unpack_estimator",
 ]

@@ -22,7 +22,9 @@ __all__ = [
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
+    "pack_estimator",
     "save_estimator",
+    "unpack_estimator",
 ]
 
 FORMAT_VERSION = 2
@@ -71,6 +73,15 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
     """
     path = Path(path)
     _check_replaceable(path)
+    text, tensors = pack_estimator(estimator)
+    with replacing_directory(path) as written:
+        _write(written / _TENSORS, tensors)
+        _write(written / _JSON, text.encode())
+    return path
+
+
+def pack_estimator(estimator: Saveable) -> tuple[str, bytes]:
+    """A fitted estimator as JSON and safetensors, for places other than a directory."""
     arrays: dict[str, Any] = {}
     document = {
         "parameters": encode(estimator.get_params(deep=False), arrays, "parameters"),
@@ -83,11 +94,7 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
         "class": type(estimator).__name__,
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
     }
-    text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
-    with replacing_directory(path) as written:
-        _write(written / _TENSORS, tensors)
-        _write(written / _JSON, text.encode())
-    return path
+    return json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False), tensors
 
 
 def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
@@ -105,13 +112,35 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
         If files are missing, damaged, of a newer format, or of another class.
     """
     path = Path(path)
-    document = _read_document(path)
+    for name in (_JSON, _TENSORS):
+        if not (path / name).is_file():
+            raise SavedModelNotFoundError(
+                f"Expected a saved model, a directory with {_JSON} and {_TENSORS}; got no {name} in {path}. "
+                "Check the path, and that the directory was copied whole."
+            )
+    return unpack_estimator(cls, (path / _JSON).read_bytes(), (path / _TENSORS).read_bytes(), path)
+
+
+def unpack_estimator(cls: type[Estimator], text: str | bytes, tensors: bytes, path: str | Path) -> Estimator:
+    """The estimator that `pack_estimator` described.
+
+    Parameters
+    ----------
+    cls : type
+        The class that was saved.
+    text, tensors
+        What `pack_estimator` returned.
+    path : str or Path
+        Where they come from, for messages.
+    """
+    path = Path(path)
+    document = _read_document(text, path)
     if document["class"] != cls.__name__:
         raise SavedModelError(
             f"Expected a saved {cls.__name__}; got a {document['class']} in {path}. Load it with "
             f"{document['class']}.load."
         )
-    arrays = _read_tensors(path / _TENSORS, document["tensors_sha256"])
+    arrays = _read_tensors(tensors, path / _TENSORS, document["tensors_sha256"])
     try:
         estimator = cls(**decode(document["parameters"], arrays))
         estimator.restore_state(decode(document["state"], arrays))
@@ -124,19 +153,13 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
     return estimator
 
 
-def _read_document(path: Path) -> dict[str, Any]:
-    for name in (_JSON, _TENSORS):
-        if not (path / name).is_file():
-            raise SavedModelNotFoundError(
-                f"Expected a saved model, a directory with {_JSON} and {_TENSORS}; got no {name} in {path}. "
-                "Check the path, and that the directory was copied whole."
-            )
+def _read_document(text: str | bytes, path: Path) -> dict[str, Any]:
     damaged = SavedModelError(
         f"Expected {path / _JSON} as save wrote it; got a file that is cut off or changed. Copy it again, "
         "or save the model again."
     )
     try:
-        document = json.loads((path / _JSON).read_text(encoding="utf-8"))
+        document = json.loads(text)
     except ValueError as error:
         raise damaged from error
     if not isinstance(document, dict) or not isinstance(document.get("format_version"), int):
@@ -152,8 +175,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _read_tensors(path: Path, checksum: str) -> dict[str, Any]:
-    content = path.read_bytes()
+def _read_tensors(content: bytes, path: Path, checksum: str) -> dict[str, Any]:
     try:
         if hashlib.sha256(content).hexdigest() != checksum:
             raise SafetensorError("checksum")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sparsevae.aliases import TableLike
     from sparsevae.estimators import SparseVAE
 
-__all__ = ["plot_embedding", "plot_response"]
+__all__ = ["find_position", "plot_embedding", "plot_response"]
 
 _POINTS = 1500
 _KINDS = len(CATEGORIES)
@@ -56,11 +56,11 @@ def plot_response(
     Axes
     """
     check_is_fitted(model, "mask_")
-    j = _position(feature, model.feature_names(), "feature")
+    j = find_position(feature, model.feature_names(), "feature")
     if factor is None:
         k = int(np.argmax(model.variance_shares_[j] * (model.mask_[j] != 0)))
     else:
-        k = _position(factor, model.get_feature_names_out(), "factor")
+        k = find_position(factor, model.get_feature_names_out(), "factor")
     found = model.responses(k, [j], X, n_points=_POINTS)
     ax = new_axes(ax, 3.6, 2.8)
     if len(found.at):
@@ -158,7 +158,8 @@ def _is_scale(labels: Sequence[object] | np.ndarray) -> bool:
     return values.dtype.kind in "iuf" and len(np.unique(values)) > _KINDS
 
 
-def _position(wanted: str | int, names: np.ndarray, what: str) -> int:
+def find_position(wanted: str | int, names: np.ndarray, what: str) -> int:
+    """Position of a feature or factor that is meant by name or position."""
     if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
         return int(wanted)
     found = np.flatnonzero(names == wanted)

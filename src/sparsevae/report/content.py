@@ -75,6 +75,7 @@ def build_content(
         "source": None if evidence is None else evidence["source"],
         "variance_explained": rounded(model.communalities_.mean()),
         "n_possible_links": int(len(features) * len(factors)),
+        "overall": None if evidence is None else evidence.get("words", {}).get("overall"),
         "features": features,
         "feature_order": model.feature_order().tolist(),
         "factors": factors,
@@ -182,6 +183,7 @@ def _factors(
         anchors = [link for link in own if len(features[links["feature"][link]]["links"]) == 1]
         factor: Factor = {
             "name": name,
+            "index": int(k),
             "label": "",
             "variance_explained": rounded(model.variance_explained_[k]),
             "links": own,
@@ -193,6 +195,7 @@ def _factors(
             "ablation": None,
             "curves": [],
             "samples": None,
+            "words": None,
         }
         factor["label"] = factor_label(factor, links, features)
         if refits is not None and name in refits.index:
@@ -201,6 +204,13 @@ def _factors(
             factor["ablation"] = evidence["ablation"][name]
             factor["curves"] = evidence["curves"][name]
             factor["samples"] = evidence["samples"][name]
+            if "words" in evidence:
+                words = evidence["words"]
+                factor["words"] = {
+                    "features": words["features"][name],
+                    "high": words["high"][name],
+                    "coherence": words["coherence"][name],
+                }
         factors.append(factor)
     return factors
 

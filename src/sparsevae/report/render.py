@@ -25,6 +25,7 @@ from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten, spell_value
+from sparsevae.report.typical import word_lists
 from sparsevae.report.words import direction_word, visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
@@ -52,7 +53,7 @@ def render_html(content: Content) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(_FILTERS)
-    factors: list[Factor] = [{**factor, "id": _factor_id(factor)} for factor in content["factors"]]
+    factors: list[Factor] = [{**factor, "id": f"F{factor['index']}"} for factor in content["factors"]]
     history = content["history"]
     links = content["links"]
     return environment.get_template("report.html").render(
@@ -70,6 +71,10 @@ def render_html(content: Content) -> str:
         history_terms=history_terms(history),
         path_figure=path_figure(history),
         correlation_figure=correlation_figure(content["correlation"], [f["name"] for f in factors]),
+        word_lists=word_lists(content),
+        word_heading="Words"
+        if content["settings"].get("likelihood") == "multinomial"
+        else "Typical features",
         page_data=_page_data(content, factors),
         css=Markup(_template("report.css")),
         script=Markup(script),
@@ -155,6 +160,8 @@ def _page_data(content: Content, factors: list[Factor]) -> JSON:
         "names": [visible(feature["name"]) for feature in content["features"]],
         "order": content["feature_order"],
         "links": {name: column for name, column in content["links"].items() if name in kept},
+        "words": [factor["words"] for factor in factors] if content["overall"] else None,
+        "overall": content["overall"],
         "factors": [{key: visible(factor[key]) for key in ("id", "name", "label")} for factor in factors],
     }
 
@@ -193,11 +200,6 @@ def _factor_row(factor: Factor) -> dict[str, object]:
         "ablation_cost": ablation and ablation["cost"],
         "ablation_standard_error": ablation and ablation["standard_error"],
     }
-
-
-def _factor_id(factor: Factor) -> str:
-    """F and the number at the end of the factor's name: short enough for a column of the heat map."""
-    return "F" + "".join(character for character in factor["name"] if character.isdigit())
 
 
 def _role(links: list[int]) -> str:

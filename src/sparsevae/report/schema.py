@@ -23,6 +23,7 @@ __all__ = [
     "ResponseCurve",
     "Sample",
     "Samples",
+    "Words",
 ]
 
 Number = float | None
@@ -94,10 +95,19 @@ class Samples(TypedDict):
     weakest: list[Sample]
 
 
+class Words(TypedDict):
+    """Typical features of a factor: expected values where it is high, and how often they occur together."""
+
+    features: list[int]
+    high: list[Number]
+    coherence: Number
+
+
 class Factor(TypedDict):
-    """What the card of a factor shows."""
+    """What the card of a factor shows; ``index`` is its column of the mask."""
 
     name: str
+    index: int
     label: str
     variance_explained: Number
     links: list[int]
@@ -109,6 +119,7 @@ class Factor(TypedDict):
     ablation: Ablation | None
     curves: list[ResponseCurve]
     samples: Samples | None
+    words: Words | None
     id: NotRequired[str]
     """On the page."""
 
@@ -131,7 +142,7 @@ class Fit(TypedDict):
 
 
 class Content(TypedDict):
-    """All that a report says."""
+    """All that a report says; ``overall`` are the means of features that are counts."""
 
     format: int
     title: str
@@ -141,6 +152,7 @@ class Content(TypedDict):
     source: JSON | None
     variance_explained: Number
     n_possible_links: int
+    overall: list[Number] | None
     features: list[Feature]
     feature_order: list[int]
     factors: list[Factor]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import warnings as python_warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from sparsevae.io.record import read_record, to_json
 from sparsevae.io.table import list_names
 from sparsevae.persistence import replacing_directory
 from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv, write_json
+from sparsevae.runs.names import rename_factors
 from sparsevae.runs.record import RunRecord, make_record, read_run_record
 
 __all__ = ["Run"]
@@ -126,7 +129,7 @@ class Run:
             )
         check_place(path, force=force)
         if table.feature_names is not None and sparse.issparse(table.X):
-            model.feature_names_in_ = table.feature_names.astype(object)
+            model.set_feature_names(table.feature_names)
         record = make_record(
             model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
         )
@@ -158,6 +161,27 @@ class Run:
             self._model = SparseVAE.load(self.path / "model")
         return self._model
 
+    def name_factors(self, names: Mapping[int | str, str | None]) -> Run:
+        """Name factors in the model, in all tables and in what a report is made from.
+
+        Parameters
+        ----------
+        names : dict
+            As for ``model.name_factors``.
+
+        Returns
+        -------
+        Run
+            This one, with the new names.
+        """
+        model = copy.deepcopy(self.model())
+        before = [str(name) for name in model.get_feature_names_out()]
+        model.name_factors(names)
+        after = [str(name) for name in model.get_feature_names_out()]
+        rename_factors(self.path, dict(zip(before, after, strict=True)), model)
+        self._model, self.record = model, read_run_record(self.path)
+        return self
+
     def read_table(
         self,
         path: str | Path,
@@ -184,11 +208,15 @@ class Run:
             If the features are others than those of the fit, or in another order.
         """
         known = {field.name for field in fields(ReadOptions)} - {"feature_names"}
-        options = {name: value for name, value in self.record["reading"].items() if name in known}
+        options: dict[str, Any] = {
+            name: value for name, value in self.record["reading"].items() if name in known
+        }
         typed = {"header": header, "id_column": id_column, "transpose": transpose, "layer": layer}
         options.update({name: value for name, value in typed.items() if value is not None})
         options["drop"] = [*options["drop"], *([drop] if isinstance(drop, str) else drop)]
         options["strict"] = False  # what the fit left out need not be there
+        if options.get("text") is not None:
+            options["text"] = {**options["text"], "vocabulary": self.model().feature_names().tolist()}
         table = read_table(path, **options)
         _check_features(self.model(), table)
         return table

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Stop", "stop_on_interrupt", "stop_requested", "training_begins"]
+__all__ = ["Stop", "stop_on_interrupt", "stop_requested", "stopping", "training_begins"]
 
 
 @dataclass
@@ -35,6 +35,7 @@ class Stop:
 
 
 _current: ContextVar[Stop | None] = ContextVar("stop", default=None)
+_wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=None)
 
 
 @contextmanager
@@ -88,8 +89,21 @@ def training_begins() -> None:
         stop.begun = True
 
 
+@contextmanager
+def stopping(wanted: Callable[[], bool]) -> Iterator[None]:
+    """Let a function end the fits in this context, as the first Ctrl-C does in `stop_on_interrupt`."""
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
 def stop_requested() -> bool:
     """Whether training is to end now: what the loop asks after each batch."""
+    wanted = _wanted.get()
+    if wanted is not None and wanted():
+        return True
     stop = _current.get()
     if stop is None or not stop.asked:
         return False

@@ -21,6 +21,7 @@ from sparsevae.exceptions import DivergenceError
 from sparsevae.modules import LatentModule, Statistics
 from sparsevae.modules.mask import Rate
 from sparsevae.training.batches import Batches
+from sparsevae.training.callbacks import call_after_epoch
 from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.optimizer import ProximalAdam
 
@@ -203,6 +204,7 @@ def train(
             log.epochs.append(record)
             if progress is not None:
                 progress(record)
+            call_after_epoch(record)
             if (best is not None and best.exhausted) or stop_requested():
                 break
         if best is not None:

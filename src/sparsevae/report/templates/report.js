@@ -124,6 +124,42 @@
   }
   if (cardSort) for (const control of [cardSort, ...verdicts]) control.addEventListener("change", showCards);
 
+  // -- words: what is typical of a factor, as the slider has it -----------------------------------------------
+
+  const slider = $("#relevance"), WORDS = 12;
+  function rankWords() {
+    const weight = Number(slider.value);
+    $("#relevance-status").textContent = `λ = ${weight.toFixed(2)}`;
+    for (const list of all(".word-list")) {
+      const { features, high } = page.words[Number(list.dataset.factor)];
+      const score = features.map((feature, i) => {
+        const there = Math.log(Math.max(high[i], 1e-12)), overall = Math.log(Math.max(page.overall[feature], 1e-12));
+        return weight * there + (1 - weight) * (there - overall);
+      });
+      const order = features.map((_, i) => i).sort((a, b) => score[b] - score[a] || a - b).slice(0, WORDS);
+      const largest = Math.max(1e-12, ...order.map((i) => Math.max(high[i], page.overall[features[i]])));
+      list.querySelector("ol").replaceChildren(...order.map((i) => {
+        const item = document.createElement("li"), word = document.createElement("span"), name = document.createElement("bdi");
+        word.className = "word";
+        name.textContent = short(names[features[i]], 34);
+        word.append(name);
+        const bars = document.createElement("span");
+        bars.className = "bars";
+        bars.ariaHidden = "true";
+        bars.title = `expected ${high[i].toPrecision(3)}, overall ${page.overall[features[i]].toPrecision(3)}`;
+        for (const [kind, value] of [["high", high[i]], ["overall", page.overall[features[i]]]]) {
+          const bar = document.createElement("i");
+          bar.className = kind;
+          bar.style.setProperty("--v", (value / largest).toFixed(3));
+          bars.append(bar);
+        }
+        item.append(word, bars);
+        return item;
+      }));
+    }
+  }
+  if (slider) slider.addEventListener("input", rankWords);
+
   // -- the mask -------------------------------------------------------------------------------------------
 
   const words = { 1: "rises", "-1": "falls", 0: "no single direction" };

@@ -1,0 +1,246 @@
+"""Names of factors and features: given by the user, kept with the fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.validation import shown
+
+__all__ = ["NamesMixin", "name_features"]
+
+
+class NamesMixin(ClassNamePrefixFeaturesOutMixin):
+    """Names of an estimator's factors and features.
+
+    Attributes
+    ----------
+    factor_names_ : dict from int to str
+        Names that `name_factors` gave; absent before.
+    """
+
+    _fitted: ClassVar[str]
+    n_features_in_: int
+
+    def name_factors(self, names: Mapping[int | str, str | None]) -> Self:
+        """Name factors; the names are kept by ``save`` and used by tables, reports and ``transform``.
+
+        Parameters
+        ----------
+        names : dict
+            From a factor, by its position from 0 or the name that it has, to its name. None takes a name
+            back.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sparsevae import NMF
+        >>> model = NMF(2, random_state=0).fit([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [2.0, 0.0, 4.0]])
+        >>> model.name_factors({0: "stress"}).get_feature_names_out().tolist()
+        ['stress', 'nmf1']
+        """
+        check_is_fitted(self, self._fitted)
+        known = [str(name) for name in self.get_feature_names_out()]
+        kept: dict[int, str] = dict(getattr(self, "factor_names_", {}))
+        for factor, name in _pairs(names):
+            k = _factor_position(factor, known)
+            kept.pop(k, None)
+            if name is not None:
+                kept[k] = _checked_name(name, factor)
+        default = super().get_feature_names_out()
+        final = [kept.get(k, str(name)) for k, name in enumerate(default)]
+        twice = sorted({name for name in final if final.count(name) > 1})
+        if twice:
+            raise ParameterError(
+                f"Expected a different name for each factor; got {shown(twice)} more than once. Choose "
+                "another name for one of them."
+            )
+        self.factor_names_ = dict(sorted(kept.items()))
+        return self
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Names of the factors: those of `name_factors`, else the name of the class and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        names = np.asarray(super().get_feature_names_out(input_features), dtype=object)
+        for k, name in getattr(self, "factor_names_", {}).items():
+            names[k] = name
+        return names
+
+    def feature_names(self) -> np.ndarray:
+        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
+        if hasattr(self, "feature_names_in_"):
+            return np.asarray(self.feature_names_in_, dtype=object)
+        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+
+    def set_feature_names(self, names: Sequence[object] | np.ndarray) -> Self:
+        """Name the features of a fit whose table had no names, such as a sparse matrix of words.
+
+        Parameters
+        ----------
+        names : sequence of length n_features
+            All different.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, self._fitted)
+        before = {name: vars(self)[name] for name in _OF_FEATURES if name in vars(self)}
+        self._take_feature_names(names)
+        try:
+            self.resolved_likelihood()  # type: ignore[attr-defined]
+        except (DataError, ParameterError) as error:
+            for name in _OF_FEATURES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise ParameterError(
+                "Expected names that likelihood= can be read with; it names columns that would be gone. Name "
+                "columns in likelihood= by their positions, or rename the columns before fit."
+            ) from error
+        return self
+
+    # -- for fit --------------------------------------------------------------------------------------------
+
+    def _forget_names(self) -> None:
+        """Names belong to a fit, not to the next one."""
+        for name in ("factor_names_", "_names_given"):
+            self.__dict__.pop(name, None)
+
+    def _take_feature_names(self, names: Sequence[object] | np.ndarray) -> None:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ParameterError(
+                f"Expected feature_names to be a sequence of names; got {names!r}. Pass for example "
+                "vectorizer.get_feature_names_out()."
+            )
+        labels = [str(name) for name in names]
+        if len(labels) != self.n_features_in_:
+            raise ParameterError(
+                f"Expected feature_names with {self.n_features_in_} names, one for each column of the table; "
+                f"got {len(labels)}. Pass the names of its columns, in their order."
+            )
+        if len(set(labels)) != len(labels):
+            twice = [name for name in dict.fromkeys(labels) if labels.count(name) > 1]
+            raise ParameterError(
+                f"Expected a different name for each feature; got {shown(twice)} more than once. Make them "
+                "unique, for AnnData with adata.var_names_make_unique()."
+            )
+        self.feature_names_in_ = np.array(labels, dtype=object)
+        self._names_given = True
+
+    @contextmanager
+    def _allowing_nameless(self, X: object) -> Iterator[None]:
+        """Names that were given by hand cannot be expected of the tables that follow."""
+        if hasattr(X, "columns") or not getattr(self, "_names_given", False):
+            yield
+            return
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            yield
+
+
+def name_features(pipeline: Any) -> Any:
+    """Give the estimators in a fitted pipeline the names of the columns that the steps before them make.
+
+    A sparse matrix carries no names, so that in ``make_pipeline(CountVectorizer(), SparseVAE())`` the words
+    are known to the vectoriser only. This hands them on.
+
+    Parameters
+    ----------
+    pipeline : Pipeline, ColumnTransformer, FeatureUnion or a fitted search over one
+        Fitted. Pipelines inside are named too.
+
+    Returns
+    -------
+    pipeline
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import sparsevae
+    >>> pipe = make_pipeline(CountVectorizer(), sparsevae.NMF(1, likelihood="poisson", random_state=0))
+    >>> pipe = sparsevae.name_features(pipe.fit(["sun moon", "sun sun moon", "rain"]))
+    >>> pipe[-1].feature_names().tolist()
+    ['moon', 'rain', 'sun']
+    """
+    if not _name_inside(pipeline):
+        raise ParameterError(
+            "Expected a fitted pipeline with an estimator of this package after at least one step; got "
+            f"{type(pipeline).__name__}. Pass make_pipeline(CountVectorizer(), SparseVAE()).fit(...), or "
+            "call set_feature_names on the estimator."
+        )
+    return pipeline
+
+
+_OF_FEATURES = ("feature_names_in_", "_names_given")
+
+
+def _name_inside(part: Any) -> int:
+    """Name the estimators in a part of a pipeline; how many there were."""
+    if hasattr(part, "best_estimator_"):
+        return _name_inside(part.best_estimator_)
+    if hasattr(part, "steps"):
+        named = sum(_name_inside(step) for _, step in part.steps)
+        for i, (_, step) in enumerate(part.steps):
+            if i and isinstance(step, NamesMixin):
+                step.set_feature_names(_names_before(part, i))
+                named += 1
+        return named
+    inside = getattr(part, "transformers_", None) or getattr(part, "transformer_list", None) or ()
+    return sum(_name_inside(item[1]) for item in inside)
+
+
+def _names_before(pipeline: Any, i: int) -> np.ndarray:
+    try:
+        return pipeline[:i].get_feature_names_out()
+    except (AttributeError, ValueError) as error:
+        raise ParameterError(
+            f"Expected steps that know the names of their columns (get_feature_names_out); {error} Name the "
+            "features by hand: pipeline[-1].set_feature_names(names)."
+        ) from error
+
+
+def _pairs(names: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(names, Mapping):
+        raise ParameterError(
+            f"Expected a dict from factors to names; got {names!r}. Pass for example {{0: 'stress'}}."
+        )
+    return list(names.items())
+
+
+def _factor_position(factor: Any, known: list[str]) -> int:
+    if isinstance(factor, (int, np.integer)) and not isinstance(factor, bool) and 0 <= factor < len(known):
+        return int(factor)
+    if isinstance(factor, str) and factor in known:
+        return known.index(factor)
+    raise ParameterError(
+        f"Expected a factor by its position from 0 to {len(known) - 1}, or by its name; got {factor!r}. "
+        f"Names are {shown(known)}."
+    )
+
+
+def _checked_name(name: Any, factor: Any) -> str:
+    if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
+        raise ParameterError(
+            f"Expected a name in printable letters, without blanks around it; got {name!r} for factor "
+            f"{factor!r}. Pass for example 'stress', or None to take its name back."
+        )
+    return name

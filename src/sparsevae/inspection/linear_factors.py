@@ -1,0 +1,110 @@
+"""How many linear factors a table has, for those who want to know before they fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sparsevae.aliases import TableLike
+from sparsevae.exceptions import DataError
+from sparsevae.principal import parallel_eigenvalues
+from sparsevae.validation import (
+    check_columns_numeric,
+    check_finite,
+    check_fraction,
+    check_in_memory,
+    check_positive,
+    constant_columns,
+)
+
+__all__ = ["ParallelAnalysis", "parallel_analysis"]
+
+
+class ParallelAnalysis(int):
+    """The number of linear factors, with the eigenvalues behind it.
+
+    Attributes
+    ----------
+    n_factors : int
+        The number itself.
+    table : DataFrame
+        A row per rank: ``eigenvalue`` of the correlation matrix, ``threshold`` that permuted tables reach,
+        and whether the factor is ``kept``.
+    """
+
+    table: pd.DataFrame
+
+    @property
+    def n_factors(self) -> int:
+        """The number itself."""
+        return int(self)
+
+
+def parallel_analysis(
+    X: TableLike,
+    *,
+    n_permutations: int = 20,
+    quantile: float = 0.95,
+    max_factors: int = 50,
+    random_state: int | None = 0,
+) -> ParallelAnalysis:
+    """Number of linear factors of a table by Horn's parallel analysis.
+
+    A factor counts as long as its eigenvalue of the correlation matrix exceeds what the same rank reaches
+    when every column is permuted on its own.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+    n_permutations : int
+    quantile : float
+        Of the permuted eigenvalues, at each rank.
+    max_factors : int
+        Eigenvalues that are looked at.
+    random_state : int or None
+
+    Returns
+    -------
+    ParallelAnalysis
+        A whole number, with a ``table`` of the eigenvalues.
+
+    Notes
+    -----
+    The fit does not need it: `SparseVAE` tries numbers around this one and chooses on held-out rows, because
+    products and curves of factors look like further factors to a linear analysis.
+
+    Examples
+    --------
+    >>> from sparsevae import parallel_analysis
+    >>> from sparsevae.datasets import load_ability_tests
+    >>> parallel_analysis(load_ability_tests().X) == 3
+    True
+    """
+    check_in_memory(X)
+    check_columns_numeric(X)
+    check_positive("n_permutations", n_permutations, integer=True)
+    check_positive("max_factors", max_factors, integer=True)
+    check_fraction("quantile", quantile)
+    names = getattr(X, "columns", None)
+    table: Any = X
+    values = table.toarray() if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+    if values.ndim != 2 or min(values.shape) < 2:
+        raise DataError(
+            f"Expected a table of at least two rows and two columns; got shape {values.shape}. Pass the "
+            "whole "
+            "table."
+        )
+    check_finite(values, range(values.shape[1]) if names is None else list(names))
+    mean, variance = values.mean(0), values.var(0)
+    scale = np.where(constant_columns(mean, variance), np.inf, np.sqrt(variance))
+    observed, threshold = parallel_eigenvalues(
+        (values - mean) / scale, n_permutations, quantile, random_state, max_factors=max_factors
+    )
+    kept = np.logical_and.accumulate(observed > threshold)
+    result = ParallelAnalysis(int(kept.sum()))
+    ranks = pd.RangeIndex(1, len(observed) + 1, name="rank")
+    result.table = pd.DataFrame({"eigenvalue": observed, "threshold": threshold, "kept": kept}, index=ranks)
+    return result

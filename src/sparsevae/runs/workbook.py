@@ -1,0 +1,73 @@
+"""The tables of a fit as one Excel workbook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from sparsevae.estimators import SparseVAE
+from sparsevae.exceptions import DataError
+from sparsevae.persistence import replacing
+
+__all__ = ["check_workbook", "write_workbook"]
+
+_WIDEST = 60  # characters of a column
+
+
+def check_workbook(path: Path, *, force: bool) -> None:
+    """Refuse, before a fit, a workbook that could not be written."""
+    if path.suffix.lower() != ".xlsx":
+        raise DataError(f"Expected a workbook that ends in .xlsx; got {path.name}.")
+    if path.exists() and not force:
+        raise DataError(f"Expected a new file for the workbook; {path} exists. Add --force to replace it.")
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError as error:
+        raise DataError(
+            "Expected openpyxl, to write Excel; it is not installed: pip install 'sparsevae[survey]'."
+        ) from error
+
+
+def write_workbook(path: Path, model: SparseVAE, factors: pd.DataFrame, verdicts: pd.DataFrame) -> None:
+    """Write loadings, explained variance, correlations, reliability, verdicts, effects and factors as sheets.
+
+    Parameters
+    ----------
+    path : Path
+    model : SparseVAE
+        Fitted.
+    factors : DataFrame of shape (n_samples, n_active)
+        Of the samples.
+    verdicts : DataFrame
+        The table of a certificate.
+    """
+    columns = ["verdict", "reason", "n_anchors"]
+    sheets = {
+        "loadings": model.survey_table(cut=0.0).rename_axis("feature"),
+        "explained": model.explained(),
+        "correlations": model.factor_correlation(),
+        "reliability": model.reliability(),
+        "verdicts": verdicts[columns].rename_axis("factor"),
+        "effects": model.effects().rename_axis("feature"),
+        "factors": factors,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial, pd.ExcelWriter(partial, engine="openpyxl") as writer:
+        for name, frame in sheets.items():
+            frame.to_excel(writer, sheet_name=name, freeze_panes=(1, 1))
+            for column in writer.sheets[name].columns:
+                longest = max(len(_text(cell)) for cell in column)
+                writer.sheets[name].column_dimensions[column[0].column_letter].width = min(
+                    longest + 2, _WIDEST
+                )
+
+
+def _text(cell) -> str:  # type: ignore[no-untyped-def]
+    """What a cell shows; a name that begins with = must not become a formula."""
+    if cell.data_type == "f":
+        cell.data_type = "s"
+    if isinstance(cell.value, float):
+        cell.number_format = "0.000"
+        return f"{cell.value:.3f}"
+    return str(cell.value or "")

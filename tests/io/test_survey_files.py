@@ -1,0 +1,108 @@
+"""SPSS, Stata and Excel files, written by the libraries that others write them with."""
+
+from __future__ import annotations
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyreadstat
+import pytest
+
+from sparsevae import read_table
+from sparsevae.exceptions import DataError
+
+LABELS = {"q1": "I worry a lot", "q2": "I sleep well", "q3": ""}
+
+
+@pytest.fixture
+def answers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(1, 6, size=(12, 3)).astype(float), columns=list(LABELS))
+    frame.insert(0, "id", np.arange(101.0, 113.0))
+    return frame
+
+
+def write(frame, path, labels=LABELS):
+    writer = pyreadstat.write_dta if path.suffix == ".dta" else pyreadstat.write_sav
+    writer(frame, str(path), column_labels=labels)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["sav", "zsav", "dta"])
+def test_labels_are_names(answers, tmp_path, ending):
+    path = tmp_path / f"survey.{ending}"
+    if ending == "zsav":
+        pyreadstat.write_sav(answers, str(path), column_labels=LABELS, compress=True)
+    else:
+        write(answers, path)
+    table = read_table(path)
+    assert table.feature_names.tolist() == ["I worry a lot", "I sleep well", "q3"]
+    assert table.sample_names.tolist() == [str(i) for i in range(101, 113)]
+    np.testing.assert_array_equal(table.X, answers[list(LABELS)])
+    assert "2 of 4 features are named by their labels" in table.assumptions[0]
+    by_variable = read_table(path, header=True, id_column="none")
+    assert by_variable.feature_names.tolist() == ["id", *LABELS]
+    assert read_table(path, id_column="I sleep well").shape == (12, 3)
+    assert read_table(path, id_column="q2", drop="id").feature_names.tolist() == ["I worry a lot", "q3"]
+
+
+def test_values_that_are_declared_missing_are_missing(answers, tmp_path):
+    answers.loc[3, "q1"] = 99.0
+    pyreadstat.write_sav(answers, str(tmp_path / "s.sav"), missing_ranges={"q1": [{"lo": 99, "hi": 99}]})
+    with pytest.raises(DataError, match="column 'q1', row 4"):
+        read_table(tmp_path / "s.sav")
+
+
+def test_labels_that_collide_are_refused(answers, tmp_path):
+    path = write(answers, tmp_path / "s.sav", {"q1": "agree", "q2": "agree"})
+    with pytest.raises(DataError, match=r"q1, q2 are all called 'agree'.*--header"):
+        read_table(path)
+    assert read_table(path, header=True).feature_names.tolist() == list(LABELS)
+
+
+def test_answers_in_words_are_refused_by_name(answers, tmp_path):
+    path = write(answers.assign(why="because"), tmp_path / "s.sav")
+    with pytest.raises(DataError, match=r"got something else in column 'why', for example 'because'"):
+        read_table(path)
+    assert read_table(path, drop="why").shape == (12, 3)
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta", "xlsx"])
+def test_damaged_files_are_refused(tmp_path, ending):
+    path = tmp_path / f"s.{ending}"
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(DataError, match=r"Expected .* (cannot be read|is damaged)"):
+        read_table(path)
+
+
+def test_a_workbook_is_read_with_its_names(answers, tmp_path):
+    answers.to_excel(tmp_path / "a.xlsx", index=False)
+    table = read_table(tmp_path / "a.xlsx")
+    assert table.feature_names.tolist() == list(LABELS)
+    assert table.sample_names[0] == "101"
+    np.testing.assert_array_equal(table.X, answers[list(LABELS)])
+    answers[["q1", "q2"]].to_excel(tmp_path / "b.xlsx", index=False, header=False)
+    assert read_table(tmp_path / "b.xlsx").feature_names is None
+    assert read_table(tmp_path / "b.xlsx").shape == (12, 2)
+    with pytest.raises(DataError, match="Expected a column 'who'"):
+        read_table(tmp_path / "a.xlsx", id_column="who")
+
+
+def test_a_sheet_can_be_named(answers, tmp_path):
+    with pd.ExcelWriter(tmp_path / "a.xlsx") as writer:
+        pd.DataFrame().to_excel(writer, sheet_name="notes")
+        answers.to_excel(writer, sheet_name="data", index=False)
+    assert read_table(tmp_path / "a.xlsx", layer="data").shape == (12, 3)
+    with pytest.raises(DataError, match=r"Expected a table in sheet 'notes' of .*; it is empty"):
+        read_table(tmp_path / "a.xlsx")
+    with pytest.raises(DataError, match=r"Expected a sheet 'more' in .*; there is notes, data"):
+        read_table(tmp_path / "a.xlsx", layer="more")
+
+
+def test_an_empty_and_an_encrypted_workbook_are_refused(tmp_path):
+    openpyxl.Workbook().save(tmp_path / "empty.xlsx")
+    with pytest.raises(DataError, match="it is empty"):
+        read_table(tmp_path / "empty.xlsx")
+    (tmp_path / "secret.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512))
+    with pytest.raises(DataError, match="it is encrypted, or of Excel before 2007"):
+        read_table(tmp_path / "secret.xlsx")
