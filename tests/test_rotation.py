@@ -12,6 +12,8 @@ from sparsevae.rotation import (
     _of_loadings,
     _of_moments,
     oblique_rotation,
+    promax,
+    varimax,
 )
 
 
@@ -148,3 +150,32 @@ def test_a_sharp_loss_is_found_through_smooth_ones(rng):
     rotation = oblique_rotation(_unrotated(truth, correlation), epsilon=1e-5, random_state=0)
     order, sign = _matched(rotation.loadings, truth)
     np.testing.assert_allclose(rotation.loadings[:, order] * sign, truth, atol=0.01)
+
+
+def test_varimax_is_an_orthogonal_rotation_that_lowers_its_criterion():
+    A = np.random.default_rng(0).normal(size=(30, 4))
+    L = varimax(A)
+    np.testing.assert_allclose(L @ L.T, A @ A.T, atol=1e-8)
+    assert np.square(L).var(0).sum() > np.square(A).var(0).sum()
+
+
+def test_varimax_and_promax_undo_a_rotation_of_simple_loadings():
+    simple = np.kron(np.eye(3), np.ones((4, 1)))
+    turned = simple @ np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    loadings, correlation = promax(varimax(turned))
+    np.testing.assert_allclose(np.sort(np.abs(loadings).max(1)), 1.0, atol=1e-6)
+    assert (np.sort(np.abs(loadings), axis=1)[:, :-1] < 1e-6).all()
+    np.testing.assert_allclose(correlation, np.eye(3), atol=1e-6)
+
+
+def test_promax_keeps_what_is_explained():
+    A = varimax(np.random.default_rng(2).normal(size=(20, 3)))
+    loadings, correlation = promax(A)
+    np.testing.assert_allclose(loadings @ correlation @ loadings.T, A @ A.T, atol=1e-8)
+    np.testing.assert_allclose(np.diag(correlation), 1.0)
+
+
+def test_promax_of_empty_loadings_turns_nothing():
+    loadings, correlation = promax(np.zeros((6, 2)))
+    np.testing.assert_array_equal(loadings, 0.0)
+    np.testing.assert_array_equal(correlation, np.eye(2))

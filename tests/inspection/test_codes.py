@@ -34,7 +34,7 @@ from sparsevae.training import RowSource
 from ..models import fit, make_model
 from ..tables import LIKELIHOODS, make_table
 
-WIDE = {"n_factors": 3, "recipe": "default", "n_init": 1, "max_epochs": 60}
+WIDE = {"n_factors": 3, "recipe": "default", "n_init": 1, "max_epochs": 60, "gain_kept": 1.0}
 
 
 def whole_batch(X, module):

@@ -236,16 +236,18 @@ def linear_candidate(
     """The spine as a module; of likelihoods that are not Gaussian the loadings are trained, zeros stay."""
     module, log = linear_module(settings, data, spine), TrainingLog()
     n_lone = drop_lone_factors_(module)
-    if not data.source.observation.real_columns.all():
-        train(
-            module,
-            data.training,
-            [_spine_phase(settings, data, module, "spine")],
-            generator=data.generator,
-            validation=data.validation,
-            progress=progress,
-            log=log,
-        )
+    phase = _spine_phase(settings, data, module, "spine")
+    if data.source.observation.real_columns.all():  # closed forms are exact: an epoch for the history
+        phase = replace(phase, epochs=1, hold_mask=True)
+    train(
+        module,
+        data.training,
+        [phase],
+        generator=data.generator,
+        validation=data.validation,
+        progress=progress,
+        log=log,
+    )
     return Candidate(module, log, spine.factors.n_factors, kind="linear", n_lone=n_lone)
 
 

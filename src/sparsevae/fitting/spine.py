@@ -41,6 +41,7 @@ _SHRINKAGES = (
     0.4,
     0.5,
 )  # of the path: what the lasso takes off a loading
+_PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _RUNGS = 6  # from the lasso to the spike and slab
 _SWEEPS = 12  # of coordinate descent on each rung
@@ -91,21 +92,49 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         return None
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
-    analyse = find_parts if data.source.observation.count_columns.all() else analyse_factors
-    found = _analyse(analyse, everything, varying, n_factors)
-    path, chosen = [], 0.0
-    if data.validation is not None:
-        held_out = encoder_inputs(data.validation)
-        training = _analyse(analyse, encoder_inputs(data.training), varying, n_factors)
-        null = -0.5 * np.square(held_out[:, varying]).sum(1).mean()
-        for shrinkage in _SHRINKAGES:
-            sparse = sparse_loadings(training, data.training.n_rows, shrinkage)
-            gain = float(_restricted(sparse, varying).log_likelihood(held_out[:, varying]).mean() - null)
-            path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))
+    analyse, path = _choose_axes(data, varying, n_factors)
+    chosen = 0.0
+    if path:
         best = max(gain for _, gain, _ in path)
         able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
         chosen = max(able) if best > 0 else _SHRINKAGES[-1]
+    found = _analyse(analyse, everything, varying, n_factors)
     return Spine(sparse_loadings(found, data.everything.n_rows, chosen), chosen, path)
+
+
+Analysis = Callable[[np.ndarray, int], LinearFactors]
+Path = list[tuple[float, float, int]]
+
+
+def _choose_axes(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[Analysis, Path]:
+    """Rotated factors, or for counts parts that only add up, and held-out gains along the path.
+
+    Parts come back more often in other rows and have fewer links; where a table has contrasts they miss most
+    of it, and rotated factors take their place.
+    """
+    if data.validation is None:
+        return analyse_factors, []
+    rotated = _path(analyse_factors, data, varying, n_factors)
+    if not data.source.observation.count_columns.all():
+        return analyse_factors, rotated
+    parts = _path(find_parts, data, varying, n_factors)
+    if max(gain for _, gain, _ in parts) >= _PARTS_KEEP * max(gain for _, gain, _ in rotated):
+        return find_parts, parts
+    return analyse_factors, rotated
+
+
+def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:
+    """Shrinkage, held-out gain per row over no factors, and links, of models of the training rows."""
+    assert data.validation is not None
+    held_out = encoder_inputs(data.validation)[:, varying]
+    training = analyse(encoder_inputs(data.training)[:, varying], n_factors)
+    null = -0.5 * np.square(held_out).sum(1).mean()
+    path = []
+    for shrinkage in _SHRINKAGES:
+        sparse = sparse_loadings(training, data.training.n_rows, shrinkage)
+        gain = float(sparse.log_likelihood(held_out).mean() - null)
+        path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))
+    return path
 
 
 def sparse_loadings(factors: LinearFactors, n_samples: int, shrinkage: float) -> LinearFactors:
@@ -177,7 +206,7 @@ def network_module(
 
 
 def _analyse(
-    analyse: Callable[[np.ndarray, int], LinearFactors],
+    analyse: Analysis,
     inputs: np.ndarray,
     varying: np.ndarray,
     n_factors: int,
@@ -187,10 +216,6 @@ def _analyse(
     loadings, uniqueness = np.zeros((inputs.shape[1], n_factors)), np.ones(inputs.shape[1])
     loadings[varying], uniqueness[varying] = found.loadings, found.uniqueness
     return LinearFactors(loadings, found.correlation, uniqueness)
-
-
-def _restricted(factors: LinearFactors, features: np.ndarray) -> LinearFactors:
-    return LinearFactors(factors.loadings[features], factors.correlation, factors.uniqueness[features])
 
 
 @torch.no_grad()
@@ -222,6 +247,7 @@ def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEM
     else:
         _fit_loadings_(module, data.training.spread(_GLM_ROWS), data.feature_mean)
     freeze_constant_(module, data)
+    module.mask.frozen |= ~module.support()  # links are settled: what comes later may change their size only
     rate = math.sqrt(2.0 * data.everything.n_rows * math.log(max(2, factors.loadings.size)))
     module.mask.set_rates(rate, settings.recipe.slab_rate)
     for _ in range(20):

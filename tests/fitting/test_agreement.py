@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from sparsevae import SparseVAE
+from sparsevae.datasets import make_anchored_factors, make_sparse_factors
+from sparsevae.fitting.agreement import agreeing_counts, matched_correlations
+
+
+def test_factors_are_matched_whatever_their_order_and_sign():
+    z = np.random.default_rng(0).normal(size=(300, 3))
+    np.testing.assert_allclose(matched_correlations(z, np.exp(-z[:, [2, 0, 1]])), 1.0)
+
+
+def test_a_constant_code_matches_nothing():
+    z = np.random.default_rng(0).normal(size=(300, 2))
+    assert matched_correlations(z, np.column_stack([z[:, 0], np.zeros(300)])).min() < 1e-9
+
+
+def test_networks_agree_where_there_are_factors_to_identify():
+    X = make_anchored_factors(800, 20, 2, random_state=0).X
+    settings, data = SparseVAE(4, random_state=0, n_init=4, max_epochs=60).prepare_fit(X)
+    assert 2 in agreeing_counts(settings, data, [2], -np.inf, None)
+
+
+def test_networks_do_not_agree_on_noise():
+    X = np.random.default_rng(0).normal(size=(200, 8))
+    settings, data = SparseVAE(4, random_state=0, n_init=1, max_epochs=20).prepare_fit(X)
+    assert agreeing_counts(settings, data, [3], -np.inf, None) == []
+
+
+def test_a_network_must_predict_better_than_the_linear_model():
+    X = make_anchored_factors(400, 12, 2, random_state=0).X
+    settings, data = SparseVAE(3, random_state=0, n_init=2, max_epochs=40).prepare_fit(X)
+    assert agreeing_counts(settings, data, [2], np.inf, None) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_the_factors_of_the_paper_are_left_to_networks(correlation):
+    X = make_sparse_factors(500, correlation=correlation, random_state=0).X
+    model = SparseVAE(5, random_state=0).fit(X)
+    assert len(model.active_factors_) == 2
+    assert "linear" not in " ".join(model.starts_["start"])
