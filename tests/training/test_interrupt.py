@@ -154,7 +154,7 @@ def test_the_stop_is_announced_once_and_not_by_the_handler():
 def test_a_stopped_fit_is_a_fit(make_table, monkeypatch, n_epochs):
     interrupt_at_epoch(monkeypatch, n_epochs)
     X = make_table(80)
-    model = SparseVAE(n_factors=2, n_init=1, max_epochs=20, random_state=0)
+    model = SparseVAE(n_factors=2, n_init=1, max_epochs=20, gain_kept=1.0, random_state=0)
     with stop_on_interrupt(), pytest.warns(ConvergenceWarning, match="Stopped by the user after") as caught:
         model.fit(X)
     assert len(caught) == 1

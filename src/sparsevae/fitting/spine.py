@@ -30,17 +30,7 @@ from sparsevae.priors import inclusion_probability, penalty_weight, update_inclu
 
 __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
-_SHRINKAGES = (
-    0.0,
-    0.02,
-    0.05,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-)  # of the path: what the lasso takes off a loading
+_SHRINKAGES = (0.0, 0.02, 0.05, 0.1)  # of the path: what the lasso takes off a loading; last, the ladder's
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _RUNGS = 6  # from the lasso to the spike and slab
