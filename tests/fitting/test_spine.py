@@ -38,13 +38,11 @@ def test_the_sparsest_point_that_keeps_the_gain_is_taken(spine, prepared):
     assert links == sorted(links, reverse=True)
 
 
-def test_more_of_the_gain_keeps_more_links():
-    X = linear_table(0.15)
-    links = []
-    for kept in (0.9, 0.999):
-        settings, data = SparseVAE(4, hidden_sizes=(8,), gain_kept=kept, random_state=0).prepare_fit(X)
-        links.append(int((find_spine(settings, data).factors.loadings != 0).sum()))
-    assert links[0] < links[1]
+def test_a_stricter_rate_keeps_fewer_links():
+    loadings = np.random.default_rng(0).uniform(-0.6, 0.6, size=(50, 3))
+    factors = LinearFactors(loadings, np.eye(3), np.full(50, 0.5))
+    links = [(sparse_loadings(factors, 5000, rate).loadings != 0).sum() for rate in (0.0, 0.1, 0.3)]
+    assert links[0] > links[1] > links[2] > 0
 
 
 def test_strong_loadings_are_selected_and_not_shrunk():
