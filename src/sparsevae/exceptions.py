@@ -9,6 +9,7 @@ __all__ = [
     "DataError",
     "DataWarning",
     "DivergenceError",
+    "OutOfMemoryError",
     "ParameterError",
     "SparseVAEError",
 ]
@@ -28,6 +29,10 @@ class ParameterError(SparseVAEError, ValueError):
 
 class DivergenceError(SparseVAEError, ArithmeticError):
     """Training produced a value that is not finite: the message names the term and the epoch."""
+
+
+class OutOfMemoryError(SparseVAEError, MemoryError):
+    """A model or table that needs more memory than there is."""
 
 
 class DataWarning(UserWarning):

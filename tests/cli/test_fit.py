@@ -214,7 +214,7 @@ BAD_TABLES = {
     "infinite.csv": (b"a,b,c\n1,2,3\n4,inf,6\n", "infinity in column 'b', row 2"),
     "one_row.csv": (b"a,b,c\n1,2,3\n", "minimum of 2"),
     "table.xlsx": (b"PK", "Expected a file that ends in .csv"),
-    "table.npy": (b"\x93NUMPY\x01\x00", "Expected a plain array"),
+    "table.npy": (b"\x93NUMPY\x01\x00", "to be a plain array"),
     "table.npz": (b"PK\x03\x04junk", "it is damaged"),
     "table.mtx": (b"not a matrix", "Matrix Market"),
     "table.parquet": (b"PAR1junk", "Parquet"),

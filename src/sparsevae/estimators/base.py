@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
-from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
+from sparsevae.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DivergenceError,
+    OutOfMemoryError,
+    ParameterError,
+)
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
 from sparsevae.inspection.outputs import expected_rows
@@ -34,9 +42,13 @@ from sparsevae.validation import (
     check_in_memory,
     check_positive,
     check_support,
+    extreme_cell,
+    reveal_missing,
 )
 
 __all__ = ["FactorEstimator", "TableEstimator", "new_random_state"]
+
+_EXTREME = 1e4  # times its usual size: a number that is the cause of a failure, not a long tail
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -63,6 +75,7 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
+        X = reveal_missing(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
         try:
@@ -215,7 +228,7 @@ class FactorEstimator(TableEstimator):
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
         data = self._prepare(X)
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), self._explained_failures(data.source.X):
             module, history = self._fit_module(data)
         if stop_requested():
             _say_stopped(len(history))
@@ -246,6 +259,29 @@ class FactorEstimator(TableEstimator):
             device=self._device(),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
+
+    @contextmanager
+    def _explained_failures(self, X: Matrix) -> Iterator[None]:
+        """Say what of the table or the parameters makes a fit diverge, or take all memory."""
+        try:
+            yield
+        except DivergenceError as error:
+            row, column, value, ratio = extreme_cell(X)
+            if ratio < _EXTREME:
+                raise
+            raise DivergenceError(
+                f"Expected numbers of comparable size in each column; got {value:g} in row {row + 1} of "
+                f"{self.feature_names()[column]!r}, {ratio:.0e} times what is usual there, and the fit "
+                "did not stay finite. Check this cell, or leave out its row."
+            ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not (isinstance(error, MemoryError) or "allocate memory" in str(error)):
+                raise
+            raise OutOfMemoryError(
+                f"Expected a model that fits into memory; got a network with n_factors={self.n_factors} and "
+                f"hidden_sizes={self.hidden_sizes!r} for {X.shape[0]} rows of {X.shape[1]} features. Take "
+                "fewer or narrower layers, a smaller batch_size, or a smaller table."
+            ) from error
 
     @abstractmethod
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:

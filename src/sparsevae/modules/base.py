@@ -211,6 +211,11 @@ class LatentModule(nn.Module, ABC):
         return torch.eye(self.n_factors).to(self.encoder.mean_bias)
 
     @property
+    def cells_per_row(self) -> int:
+        """About how many numbers decoding makes of a row, beside a network that all features share."""
+        return self.n_features
+
+    @property
     def noise_variance(self) -> Tensor:
         """Noise variances in model units, ones for a likelihood without: shape (..., n_features)."""
         variance = self.observation.likelihood.noise_variance(self.nuisance.values())

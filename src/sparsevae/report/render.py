@@ -25,7 +25,8 @@ from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten, spell_value
-from sparsevae.report.words import direction_word, visible
+from sparsevae.report.words import direction_word
+from sparsevae.validation import visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
 
