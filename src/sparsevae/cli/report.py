@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
+from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import DataError
+from sparsevae.persistence import check_writable, finish_replacement
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs import Run
 
@@ -40,8 +41,9 @@ def report(
     has been run, its result is part of the page.
     """
     _check_output(output, force=force)
-    fitted = Run.open(run)
-    model = fitted.model()
+    with collect_warnings():
+        fitted = Run.open(run)
+        model = fitted.model()
     if table is None:
         evidence = fitted.evidence()
         if evidence is None:
@@ -63,16 +65,20 @@ def report(
         print_json({"run": str(run), "summary": content["summary"], "files": written})
         return
     for sentence in content["summary"]:
-        print(sentence)
+        show(sentence)
     others = [path.name for name, path in written.items() if name != "page"]
-    print(f"Written to {output}, with {', '.join(others)}")
+    show(f"Written to {output}, with {', '.join(others)}")
 
 
 def _check_output(path: Path, *, force: bool) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"Expected an output file that ends in .html; got {path.name}.")
-    there = [other for other in output_files(path).values() if other.exists()]
+    named = list(output_files(path).values())
+    if path.parent.is_dir():
+        finish_replacement(named)
+    there = [other for other in named if other.exists()]
     if there and not force:
         raise DataError(
             f"Expected new files for the output; {there[0]} exists. Add --force to replace the report."
         )
+    check_writable(path)

@@ -12,14 +12,28 @@ from sparsevae.persistence.directory import (
     load_estimator,
     save_estimator,
 )
-from sparsevae.persistence.replacement import replacing, replacing_directory
+from sparsevae.persistence.place import Place, keep_elsewhere, recover_place, take_place
+from sparsevae.persistence.replacement import (
+    check_writable,
+    finish_replacement,
+    replacing,
+    replacing_directory,
+    replacing_together,
+)
 
 __all__ = [
     "FORMAT_VERSION",
+    "Place",
     "SavedModelError",
     "SavedModelNotFoundError",
+    "check_writable",
+    "finish_replacement",
+    "keep_elsewhere",
     "load_estimator",
+    "recover_place",
     "replacing",
     "replacing_directory",
+    "replacing_together",
     "save_estimator",
+    "take_place",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +14,8 @@ from safetensors.numpy import save as save_tensors
 from sparsevae._version import __version__
 from sparsevae.exceptions import DataError
 from sparsevae.persistence.codec import decode, encode
+from sparsevae.persistence.durability import write_synced
+from sparsevae.persistence.place import MARKS, recover_place
 from sparsevae.persistence.replacement import replacing_directory
 
 __all__ = [
@@ -70,6 +71,7 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
         If something else is at the path.
     """
     path = Path(path)
+    recover_place(path)
     _check_replaceable(path)
     arrays: dict[str, Any] = {}
     document = {
@@ -85,8 +87,8 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
     }
     text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
     with replacing_directory(path) as written:
-        _write(written / _TENSORS, tensors)
-        _write(written / _JSON, text.encode())
+        write_synced(written / _TENSORS, tensors)
+        write_synced(written / _JSON, text.encode())
     return path
 
 
@@ -105,6 +107,7 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
         If files are missing, damaged, of a newer format, or of another class.
     """
     path = Path(path)
+    recover_place(path)
     document = _read_document(path)
     if document["class"] != cls.__name__:
         raise SavedModelError(
@@ -168,17 +171,10 @@ def _read_tensors(path: Path, checksum: str) -> dict[str, Any]:
 def _check_replaceable(path: Path) -> None:
     if not path.exists():
         return
-    inside = {entry.name for entry in path.iterdir()} if path.is_dir() else None
+    inside = {entry.name for entry in path.iterdir()} - {*MARKS} if path.is_dir() else None
     if inside is None or (inside and inside != {_JSON, _TENSORS}):
         what = "a file" if inside is None else "a directory with other things in it"
         raise SavedModelError(
             f"Expected a new directory, or one that holds nothing but a saved model; got {what}: {path}. "
             "Choose another path, or remove what is there."
         )
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -13,6 +13,7 @@ from sparsevae._version import installed_versions
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
 from sparsevae.io import TableFile
+from sparsevae.io.spreadsheet import changed_names
 from sparsevae.io.table import Fingerprint
 
 __all__ = ["RUN_FORMAT", "RunRecord", "make_record", "read_run_record"]
@@ -53,7 +54,9 @@ class ResultRecord(TypedDict):
 class RunRecord(TypedDict):
     """The content of ``run.json``.
 
-    ``reading`` has the fields of `ReadOptions`, ``settings`` the parameters of the estimator.
+    ``reading`` has the fields of `ReadOptions`, ``settings`` the parameters of the estimator, ``renamed`` the
+    names that the CSV files have in another form, from that form to the name. Runs of version 0.1 have
+    neither ``raw_names`` nor ``renamed``.
     """
 
     format: int
@@ -66,6 +69,8 @@ class RunRecord(TypedDict):
     assumptions: list[str]
     warnings: list[str]
     interrupted: bool
+    raw_names: bool
+    renamed: dict[str, str]
     result: ResultRecord
 
 
@@ -77,6 +82,7 @@ def make_record(
     warnings: Sequence[str],
     interrupted: bool,
     seconds: float | None,
+    raw_names: bool,
 ) -> RunRecord:
     """Describe a fit and the table that it was fitted to."""
     n_samples, n_features = table.shape
@@ -92,6 +98,8 @@ def make_record(
         "assumptions": [*table.assumptions, *notes],
         "warnings": list(warnings),
         "interrupted": interrupted,
+        "raw_names": raw_names,
+        "renamed": {} if raw_names else changed_names(model.feature_names(), table.sample_names),
         "result": _result(model, seconds),
     }
 
