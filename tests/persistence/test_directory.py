@@ -21,7 +21,7 @@ def test_a_saved_model_is_two_files_that_say_what_they_are(saved):
     assert header["class"] == "SparseVAE"
     assert header["format_version"] == FORMAT_VERSION
     assert header["package_version"] == sparsevae.__version__
-    about = {"format_version", "package_version", "class", "tensors_sha256"}
+    about = {"format_version", "package_version", "class", "sha256"}
     assert set(header) == {*about, "parameters", "state"}
 
 

@@ -18,6 +18,8 @@ from sparsevae.persistence import place, take_place
 from sparsevae.report import build_content
 from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
 
+pytestmark = pytest.mark.filterwarnings("ignore:The model in .* was saved by sparsevae 0.1")  # its note
+
 SAVED = Path(__file__).parents[1] / "saved" / "0.1"
 
 

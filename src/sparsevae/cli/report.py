@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from sparsevae.exceptions import DataError
 from sparsevae.persistence import check_writable, finish_replacement
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs import Run
+from sparsevae.runs.record import believed
 
 __all__ = ["report"]
 
@@ -53,13 +55,15 @@ def report(
             data = fitted.read_table(table)
             say(f"Read {table}: {data.shape[0]} samples. Examining {len(model.active_factors_)} factors ...")
             evidence = fitted.examine(data)
-    content = build_content(
-        model,
-        evidence=evidence,
-        stability=fitted.stability(),
-        record=dict(fitted.record),
-        title=title or f"Factors of {fitted.record['data']['file']}",
-    )
+    stability = fitted.stability()
+    with believed(run / "evidence.json") if table is None else nullcontext():
+        content = build_content(
+            model,
+            evidence=evidence,
+            stability=stability,
+            record=dict(fitted.record),
+            title=title or f"Factors of {fitted.record['data']['file']}",
+        )
     written = write_report(content, output)
     if as_json:
         print_json({"run": str(run), "summary": content["summary"], "files": written})

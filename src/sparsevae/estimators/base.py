@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.estimators.schema import check_state
 from sparsevae.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -442,7 +443,11 @@ class FactorEstimator(TableEstimator):
         return {"fitted": fitted, "module": module.to_dict()}
 
     def restore_state(self, state: dict[str, Any]) -> None:
-        """Become the fitted estimator that `saved_state` described, also one of version 0.1."""
+        """Become the fitted estimator that `saved_state` described, also one of version 0.1.
+
+        Sizes are compared with those of the arrays before anything is built.
+        """
+        check_state(state["fitted"], type(self))
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
         observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_)

@@ -1,7 +1,7 @@
 """Fitted estimators on disk: tensors as safetensors, everything else as JSON, no pickle.
 
 A saved model is a directory of two files. ``model.safetensors`` has every array; ``model.json`` has the
-class, the parameters, what was fitted, and the checksum of the arrays. An estimator gives what it has learnt
+class, the parameters, what was fitted, and one checksum of both files. An estimator gives what it has learnt
 by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here knows a model's name.
 """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import warnings
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +14,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from sparsevae._version import __version__
-from sparsevae.exceptions import DataError
+from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.codec import decode, encode
 from sparsevae.persistence.durability import write_synced
 from sparsevae.persistence.place import MARKS, recover_place
@@ -26,10 +28,13 @@ __all__ = [
     "save_estimator",
 ]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Raised by one whenever an older release could not read what this one writes."""
 
 _JSON, _TENSORS = "model.json", "model.safetensors"
+_SIGNED = 3  # the first format whose checksum covers all of the model
+_BLANK = "0" * 64
+_CHECKSUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
 
 
 class Saveable(Protocol):
@@ -83,13 +88,23 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
         "format_version": FORMAT_VERSION,
         "package_version": __version__,
         "class": type(estimator).__name__,
-        "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
+        "sha256": _BLANK,
     }
     text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
     with replacing_directory(path) as written:
         write_synced(written / _TENSORS, tensors)
-        write_synced(written / _JSON, text.encode())
+        write_synced(written / _JSON, sign(text.encode(), tensors))
     return path
+
+
+def sign(text: bytes, tensors: bytes) -> bytes:
+    """The text of ``model.json`` with the checksum of all of the model in it, its own place left blank."""
+    found = _CHECKSUM.search(text)
+    assert found is not None
+    begin, end = found.span(1)
+    blank = text[:begin] + _BLANK.encode() + text[end:]
+    checksum = hashlib.sha256(blank + tensors).hexdigest()
+    return text[:begin] + checksum.encode() + text[end:]
 
 
 def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
@@ -108,64 +123,85 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
     """
     path = Path(path)
     recover_place(path)
-    document = _read_document(path)
+    document, arrays = _read(path)
     if document["class"] != cls.__name__:
         raise SavedModelError(
             f"Expected a saved {cls.__name__}; got a {document['class']} in {path}. Load it with "
             f"{document['class']}.load."
         )
-    arrays = _read_tensors(path / _TENSORS, document["tensors_sha256"])
     try:
         estimator = cls(**decode(document["parameters"], arrays))
         estimator.restore_state(decode(document["state"], arrays))
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise SavedModelError(
-            f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got "
-            f"one that does not fit its tensors or this version ({str(error).splitlines()[0]}). Save the "
-            "model again."
-        ) from error
+    except (AssertionError, AttributeError, IndexError, KeyError, OverflowError, RecursionError) as error:
+        raise _misfit(path, document, error) from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise _misfit(path, document, error) from error
     return estimator
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def _misfit(path: Path, document: dict[str, Any], error: Exception) -> SavedModelError:
+    reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+    return SavedModelError(
+        f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got one "
+        f"that does not fit its tensors or this version ({reason}). Save the model again."
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the arrays of a saved model, once their checksum is right."""
     for name in (_JSON, _TENSORS):
         if not (path / name).is_file():
             raise SavedModelNotFoundError(
                 f"Expected a saved model, a directory with {_JSON} and {_TENSORS}; got no {name} in {path}. "
                 "Check the path, and that the directory was copied whole."
             )
-    damaged = SavedModelError(
-        f"Expected {path / _JSON} as save wrote it; got a file that is cut off or changed. Copy it again, "
-        "or save the model again."
-    )
-    try:
-        document = json.loads((path / _JSON).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise damaged from error
-    if not isinstance(document, dict) or not isinstance(document.get("format_version"), int):
-        raise damaged
-    if document["format_version"] > FORMAT_VERSION:
-        raise SavedModelError(
-            f"Expected a model of format {FORMAT_VERSION} or older; got format "
-            f"{document['format_version']}, written by sparsevae "
-            f"{document.get('package_version', 'of a later version')}. Upgrade sparsevae to load it."
+    text, tensors = (path / _JSON).read_bytes(), (path / _TENSORS).read_bytes()
+    document = _parse(text, path)
+    if document["format_version"] >= _SIGNED:
+        if _CHECKSUM.search(text) is None or sign(text, tensors) != text:
+            raise _changed(path)
+    else:
+        if hashlib.sha256(tensors).hexdigest() != document["tensors_sha256"]:
+            raise _changed(path)
+        warnings.warn(
+            f"The model in {path} was saved by sparsevae {document['package_version']}, whose checksum "
+            "covers the arrays alone: a change of model.json would go unseen. Save it again to have all "
+            "of it covered.",
+            DataWarning,
+            stacklevel=4,
         )
-    if {"package_version", "class", "tensors_sha256", "parameters", "state"} - document.keys():
-        raise damaged
+    try:
+        return document, load_tensors(tensors)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise _changed(path) from error
+
+
+def _parse(text: bytes, path: Path) -> dict[str, Any]:
+    """The document in a model.json, with what every format has."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _changed(path) from error
+    written = document.get("format_version") if isinstance(document, dict) else None
+    if not isinstance(written, int) or isinstance(written, bool) or written < 1:
+        raise _changed(path)
+    if written > FORMAT_VERSION:
+        raise SavedModelError(
+            f"Expected a model of format {FORMAT_VERSION} or older; got format {written}, written by "
+            f"sparsevae {document.get('package_version', 'of a later version')}. Upgrade sparsevae to load "
+            "it."
+        )
+    checksum = "sha256" if written >= _SIGNED else "tensors_sha256"
+    if {"package_version", "class", checksum, "parameters", "state"} - document.keys():
+        raise _changed(path)
     return document
 
 
-def _read_tensors(path: Path, checksum: str) -> dict[str, Any]:
-    content = path.read_bytes()
-    try:
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise SafetensorError("checksum")
-        return load_tensors(content)
-    except SafetensorError as error:
-        raise SavedModelError(
-            f"Expected {path} as save wrote it; got a file whose content does not match the checksum in "
-            f"{_JSON}: it is cut off or changed. Copy it again, or save the model again."
-        ) from error
+def _changed(path: Path) -> SavedModelError:
+    return SavedModelError(
+        f"Expected {path} as save wrote it; got content that does not match the checksum in {_JSON}: it is "
+        "cut off or changed. Copy it again, or save the model again."
+    )
 
 
 def _check_replaceable(path: Path) -> None:

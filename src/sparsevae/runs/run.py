@@ -33,7 +33,7 @@ from sparsevae.persistence import (
     take_place,
 )
 from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv
-from sparsevae.runs.record import RunRecord, make_record, read_run_record
+from sparsevae.runs.record import RunRecord, believed, make_record, read_run_record
 
 __all__ = ["Run"]
 
@@ -290,8 +290,10 @@ class Run:
 
     def stability(self) -> Stability | None:
         """The result of refits, or None where there are none."""
-        record = read_record(self.path / "stability.json")
-        return None if record is None else stability_from_record(record)
+        file = self.path / STABILITY_FILES[0]
+        with believed(file):
+            record = read_record(file)
+            return None if record is None else stability_from_record(record)
 
     def check_stability(self, *, force: bool = False) -> None:
         """Refuse to replace the result of refits, unless that is asked for, and a run that is read-only."""
