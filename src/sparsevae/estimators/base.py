@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.decoder.threads import mind_fork
 from sparsevae.estimators.schema import check_state
 from sparsevae.exceptions import (
     ConvergenceWarning,
@@ -226,6 +227,7 @@ class FactorEstimator(TableEstimator):
         -------
         Codes
         """
+        mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
         data = self._prepare(X)
@@ -336,6 +338,7 @@ class FactorEstimator(TableEstimator):
             What `transform`, `score_samples` and the certificate are made from.
         """
         check_is_fitted(self, "module_")
+        mind_fork()
         return Codes(self.module_, self._check_table(X, reset=False))
 
     def transform(self, X: TableLike) -> np.ndarray:

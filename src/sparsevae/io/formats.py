@@ -20,6 +20,7 @@ from scipy.io import mminfo, mmread
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io.memory import check_room
+from sparsevae.io.probe import check_hdf5
 
 __all__ = [
     "ID_NAMES",
@@ -226,6 +227,7 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
         raise DataError(
             "Expected anndata, to read H5AD; it is not installed: pip install 'sparsevae[anndata]'."
         ) from error
+    check_hdf5(path)
     cells = anndata.read_h5ad(path)
     if options.layer is not None and options.layer not in cells.layers:
         there = ", ".join(cells.layers) or "none"
