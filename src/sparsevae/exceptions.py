@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "ConvergenceWarning",
     "DataError",
+    "DataTypeError",
     "DataWarning",
     "DivergenceError",
     "OutOfMemoryError",
@@ -21,6 +22,10 @@ class SparseVAEError(Exception):
 
 class DataError(SparseVAEError, ValueError):
     """A table that cannot be used: the message says what was expected, what came, what to do."""
+
+
+class DataTypeError(DataError, TypeError):
+    """A table with cells of a type that is no number."""
 
 
 class ParameterError(SparseVAEError, ValueError):

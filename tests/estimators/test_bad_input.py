@@ -297,3 +297,11 @@ def test_memory_that_the_network_needs_is_not_blamed_on_the_table(make_model, ma
     monkeypatch.setattr(SparseVAE, "_fit_module", allocate)
     with pytest.raises(MemoryError, match=r"hidden_sizes=\(30000, 30000\) for"):
         make_model(hidden_sizes=(30000, 30000)).fit(make_table())
+
+
+@pytest.mark.parametrize("cell", [1j, {"a": 1}, [1.0], object()])
+def test_a_list_with_cells_that_are_no_numbers_is_refused(make_model, make_table, cell):
+    rows = make_table().tolist()
+    rows[2][1] = cell
+    with pytest.raises(DataError):
+        make_model().fit(rows)

@@ -24,6 +24,7 @@ from sparsevae.estimators.schema import check_state
 from sparsevae.exceptions import (
     ConvergenceWarning,
     DataError,
+    DataTypeError,
     DivergenceError,
     OutOfMemoryError,
     ParameterError,
@@ -93,6 +94,8 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         except ValueError as error:
             remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        except TypeError as error:
+            raise DataTypeError(f"Expected a number in every cell; {str(error).strip()}.") from error
         return self._check_values(X)
 
     def _check_values(self, X: Matrix) -> Matrix:
