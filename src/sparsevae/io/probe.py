@@ -16,8 +16,12 @@ __all__ = ["check_hdf5"]
 
 _SECONDS, _BYTES_PER_SECOND = 20.0, 5e6  # far more than a sound file takes
 _VISIT = """
+import signal
 import sys
 import h5py
+
+if hasattr(signal, "alarm"):
+    signal.alarm(int(sys.argv[2]))  # also if nobody is left to wait for an end
 
 def look(name, item):
     for key in item.attrs:
@@ -49,11 +53,14 @@ def check_hdf5(path: Path) -> None:
     limit = _SECONDS + path.stat().st_size / _BYTES_PER_SECOND
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _VISIT, str(path)], capture_output=True, timeout=limit, check=False
+            [sys.executable, "-c", _VISIT, str(path), str(int(limit) + 1)],
+            capture_output=True,
+            timeout=limit,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise DataError(
-            f"Expected {path} to be an HDF5 file; reading it does not come to an end: it is damaged. Copy it "
+            f"Expected {path} to be an H5AD file; reading it does not come to an end: it is damaged. Copy it "
             "again, or make it again."
         ) from error
     if done.returncode:
@@ -62,6 +69,6 @@ def check_hdf5(path: Path) -> None:
             lines[-1][:200] if lines and done.returncode > 0 else f"the reader crashed, {done.returncode}"
         )
         raise DataError(
-            f"Expected {path} to be an HDF5 file; it cannot be read as one: it is damaged, or something else "
+            f"Expected {path} to be an H5AD file; it cannot be read as one: it is damaged, or something else "
             f"({reason})."
         )
