@@ -38,7 +38,7 @@ test-slow: $(READY)  ## run the tests that take minutes each
 	$(BIN)/python -m pytest -m slow
 
 fuzz: $(READY)  ## attack with thousands of odd tables and damaged files: up to 20 minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --cases $(FUZZ_CASES)
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
 
 lint: $(READY)  ## check style, format and types
 	$(BIN)/ruff check .

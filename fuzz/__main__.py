@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,8 +32,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=6000, help="about how many attacks [%(default)s]")
     parser.add_argument("--seed", type=int, help="of the attacks; a new one by default, and printed")
     parser.add_argument("--only", choices=SHARES, help="one kind of attack")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time [%(default)s]")
     options = parser.parse_args()
-    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    seed = secrets.randbelow(2**31) if options.seed is None else options.seed
+    if options.workers > 1:
+        return share(options, seed)
     torch.set_num_threads(1)  # a forked child of a process with threads would wait for them
     print(f"seed {seed}: repeat with  python -m fuzz --cases {options.cases} --seed {seed}", flush=True)
     started = time.perf_counter()
@@ -57,6 +61,14 @@ def main() -> int:
     found = sum(len(reasons) for reasons in failures.values())
     print(f"{time.perf_counter() - started:.0f} s, {found} kinds of failure")
     return int(found > 0)
+
+
+def share(options: argparse.Namespace, seed: int) -> int:
+    """Let several processes attack, each with a seed of its own; 1 if one of them found something."""
+    each = [sys.executable, "-m", "fuzz", "--cases", str(-(-options.cases // options.workers))]
+    each += ["--only", options.only] if options.only else []
+    workers = [subprocess.Popen([*each, "--seed", str(seed + number)]) for number in range(options.workers)]
+    return max(worker.wait() for worker in workers)
 
 
 def run(strategy: Any, target: Callable[[Any], None], seed: int, n_cases: int, name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -89,3 +90,11 @@ def test_what_a_killed_fit_left_is_named_and_removed(shared, tmp_path, quick):
     assert result.exit_code == 0, result.stderr
     assert f"Note: Removed {left}" in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_finished_work_that_was_left_gets_its_name_and_is_not_fitted_over(shared, tmp_path, quick, no_fit):
+    left = shutil.copytree(shared / "run", tmp_path / ".run.partial")
+    (left / ".complete").write_text("1\n")
+    said = refusal("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick)
+    assert "already holds a run" in said
+    assert files_under(tmp_path / "run") == files_under(shared / "run")

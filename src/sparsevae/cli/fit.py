@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -100,6 +100,7 @@ def fit(
         check_place(out, force=force)
         with collect_warnings():
             place = until_written.enter_context(take_place(out, "run"))
+            check_place(out, force=force)  # again: finished work that was left there may have got its name
             data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
@@ -136,7 +137,8 @@ def fit(
     if as_json:
         print_json({"run": str(run.path), **run.record})
     else:
-        _summarise(model, data, run.path, seconds)
+        with suppress(OSError) if stop.heeded else nullcontext():  # the terminal may be gone
+            _summarise(model, data, run.path, seconds)
     if stop.heeded:
         raise typer.Exit(interrupted_code(stop.number))
 

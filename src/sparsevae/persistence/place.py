@@ -163,23 +163,30 @@ def recover_place(path: Path) -> None:
     for begun in _begun(folder):
         if not _is_held(begun):
             shutil.rmtree(begun, ignore_errors=True)
-    if folder.is_dir() and not _is_held(folder):
-        if not (folder / _COMPLETE).exists():
-            what = "unfinished" if (folder / _TAKEN).exists() else "replaced"
-            shutil.rmtree(folder, ignore_errors=True)
-            _say(f"Removed {folder}, which a process that was cut off has left {what}.")
-        else:
-            target = path if not os.path.lexists(path) else _free_name(path)
-            _move(folder, target)
-            (target / _COMPLETE).unlink(missing_ok=True)
-            _say(f"Finished work of a process that was cut off is now in {target}.")
-    if old.is_dir():
-        if not os.path.lexists(path):
+    with suppress(PermissionError):  # someone else's, who will put it in order
+        if folder.is_dir() and not _is_held(folder):
+            _put_in_order(folder, path)
+        if old.is_dir() and not os.path.lexists(path):
             os.rename(old, path)
             _say(f"Put {path} back, which a process that was cut off had moved.")
-        elif not folder.is_dir():
-            shutil.rmtree(old, ignore_errors=True)
-            _say(f"Removed {old}, which a process that was cut off has left replaced.")
+        elif old.is_dir() and not folder.is_dir():
+            _remove(old, "replaced")
+
+
+def _put_in_order(folder: Path, path: Path) -> None:
+    if not (folder / _COMPLETE).exists():
+        _remove(folder, "unfinished" if (folder / _TAKEN).exists() else "replaced")
+        return
+    target = path if not os.path.lexists(path) else _free_name(path)
+    _move(folder, target)
+    (target / _COMPLETE).unlink(missing_ok=True)
+    _say(f"Finished work of a process that was cut off is now in {target}.")
+
+
+def _remove(folder: Path, what: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        _say(f"Removed {folder}, which a process that was cut off has left {what}.")
 
 
 def keep_elsewhere(path: Path, write: Callable[[Path], None]) -> Path | None:
@@ -196,7 +203,7 @@ def keep_elsewhere(path: Path, write: Callable[[Path], None]) -> Path | None:
 
 
 def _say(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=4)
+    warnings.warn(message, DataWarning, stacklevel=5)
 
 
 def _take(path: Path, what: str) -> Place:
