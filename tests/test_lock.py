@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -35,3 +36,27 @@ def test_the_build_backend_is_the_locked_one():
 
 def test_no_host_is_named():
     assert "://" not in LOCK.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "found,code,said",
+    [
+        ([{"name": "a", "skip_reason": "unknown"}], 0, "No audit: the lists know none of the 1 versions."),
+        ([{"name": "a", "version": "1", "vulns": []}, {"name": "b"}], 0, "Audited 1 of 2 versions: 0 with"),
+        (
+            [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}],
+            1,
+            "a 1: CVE-1, mended in 2",
+        ),
+    ],
+)
+def test_an_audit_says_what_it_did_not_see(capsys, found, code, said):
+    path = ROOT / "tools" / "audit.py"
+    spec = importlib.util.spec_from_file_location("audit", path)
+    assert spec is not None
+    assert spec.loader is not None
+    audit = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(audit)
+    assert audit.report(found) == code
+    output = capsys.readouterr()
+    assert said in output.out + output.err
