@@ -305,3 +305,9 @@ def test_a_list_with_cells_that_are_no_numbers_is_refused(make_model, make_table
     rows[2][1] = cell
     with pytest.raises(DataError):
         make_model().fit(rows)
+
+
+@pytest.mark.parametrize("seed", ["auto", -1, 2**40, 1.5, [1, "a"]])
+def test_a_seed_that_is_none_is_refused(make_model, make_table, seed):
+    with pytest.raises(ParameterError, match="Expected random_state to be"):
+        make_model(random_state=seed).fit(make_table())

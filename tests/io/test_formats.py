@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.io import mmwrite
 
 from sparsevae import read_table
 from sparsevae.exceptions import DataError
 from sparsevae.io.formats import Cell, to_numbers
 
-from .helpers import VALUES, write
+from .helpers import VALUES
 
 
 def test_npy_is_mapped_not_loaded(tmp_path):
@@ -49,17 +48,6 @@ def test_npz_of_numpy_may_carry_names(tmp_path):
     np.savez(tmp_path / "u.npz", first=VALUES, second=VALUES)
     with pytest.raises(DataError, match="an array called X; got first, second"):
         read_table(tmp_path / "u.npz")
-
-
-def test_matrix_market_stays_sparse_and_may_be_turned(tmp_path):
-    mmwrite(tmp_path / "t.mtx", sparse.coo_matrix(VALUES.T))
-    names = write(tmp_path / "names.txt", "a\nb\nc\n")
-    table = read_table(tmp_path / "t.mtx", transpose=True, feature_names=names)
-    assert sparse.issparse(table.X)
-    np.testing.assert_array_equal(table.X.toarray(), VALUES)
-    assert list(table.feature_names) == ["a", "b", "c"]
-    with pytest.raises(DataError, match="Expected 4 feature names"):
-        read_table(tmp_path / "t.mtx", feature_names=names)
 
 
 def test_parquet_keeps_names_and_index(tmp_path):
@@ -118,13 +106,6 @@ def test_a_shape_that_cannot_be_true_is_refused_before_there_is_room_for_it(tmp_
     np.savez(tmp_path / "t.npz", **entries)
     with pytest.raises(DataError, match=r"fits into memory|rows and columns"):
         read_table(tmp_path / "t.npz")
-
-
-def test_sizes_of_a_text_matrix_are_compared_with_the_memory(tmp_path):
-    for kind, sizes in (("array", "10000000 10000000"), ("coordinate", "3 3 99999999999999")):
-        write(tmp_path / "t.mtx", f"%%MatrixMarket matrix {kind} real general\n{sizes}\n")
-        with pytest.raises(DataError, match="fits into memory"):
-            read_table(tmp_path / "t.mtx")
 
 
 def test_decimals_are_numbers_and_categories_are_not(tmp_path):

@@ -300,6 +300,7 @@ class FactorEstimator(TableEstimator):
     def check_parameters(self) -> None:
         """Refuse parameters of the constructor that make no sense."""
         self._device()
+        new_random_state(self.random_state)
         check_positive("n_factors", self.n_factors, integer=True)
         if not np.iterable(self.hidden_sizes) or isinstance(self.hidden_sizes, str):
             raise ParameterError(
@@ -485,7 +486,13 @@ def _tidy(history: pd.DataFrame) -> pd.DataFrame:
 
 def new_random_state(seed: int | np.random.RandomState | None) -> np.random.RandomState:
     """A generator of one's own: numpy's global one is neither read nor moved, also without a seed."""
-    return np.random.RandomState() if seed is None else check_random_state(seed)
+    try:
+        return np.random.RandomState() if seed is None else check_random_state(seed)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            f"Expected random_state to be a whole number from 0, a RandomState or None; got {seed!r}. Pass "
+            "random_state=0."
+        ) from error
 
 
 def _generator(random_state: np.random.RandomState) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""Readers of NPY, NPZ, Parquet, Matrix Market and H5AD: numbers, names and what was assumed, unchecked.
+"""Readers of NPY, NPZ, Parquet and H5AD: numbers, names and what was assumed, unchecked.
 
 Every reader takes a path and `ReadOptions` and returns a `RawTable`.
 """
@@ -16,7 +16,6 @@ from typing import BinaryIO, NamedTuple, TextIO, cast
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.io import mminfo, mmread
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io.memory import check_room
@@ -30,9 +29,9 @@ __all__ = [
     "how_to_drop",
     "no_id_column",
     "not_utf8",
+    "open_bytes",
     "open_text",
     "read_h5ad",
-    "read_matrix_market",
     "read_names",
     "read_npy",
     "read_npz",
@@ -210,15 +209,6 @@ def _split_labels(
     return None, ()
 
 
-def read_matrix_market(path: Path, options: ReadOptions) -> RawTable:
-    """A sparse matrix in text, without names."""
-    n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
-    check_room(
-        8 * n_rows * n_columns if layout == "array" else 24 * n_entries + 8 * (n_rows + n_columns), path
-    )
-    return RawTable(mmread(path))
-
-
 def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     """An AnnData file: X or a layer, with the names of cells and genes."""
     try:
@@ -256,7 +246,7 @@ def read_names(path: Path) -> np.ndarray:
 
 def open_text(path: Path) -> TextIO:
     """A text file in UTF-8, with or without a byte order mark or gzip around it."""
-    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def how_to_drop(names: Sequence[str], most: int = 5) -> str:
@@ -273,7 +263,7 @@ def no_id_column(name: str, path: Path) -> DataError:
 
 def not_utf8(path: Path) -> DataError:
     """The error for a text file that is not in UTF-8, with the place where that shows."""
-    with _open_bytes(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
@@ -317,7 +307,8 @@ def _to_number(value: object) -> float | None:
     return float("nan") if missing else None
 
 
-def _open_bytes(path: Path) -> BinaryIO:
+def open_bytes(path: Path) -> BinaryIO:
+    """A file of bytes, with or without gzip around it."""
     return cast(BinaryIO, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb"))
 
 

@@ -18,6 +18,7 @@ from sparsevae.exceptions import DataError, ParameterError, SparseVAEError
 from sparsevae.io import formats
 from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop
+from sparsevae.io.matrix_market import read_matrix_market
 from sparsevae.io.memory import check_memory
 from sparsevae.validation import canonical_csr
 
@@ -49,7 +50,7 @@ READERS: dict[str, Reader] = {
     ".npy": Reader(formats.read_npy, "a plain array of numbers, saved by numpy"),
     ".npz": Reader(formats.read_npz, "an archive of numpy or scipy"),
     ".parquet": Reader(formats.read_parquet, "a Parquet file"),
-    ".mtx": Reader(formats.read_matrix_market, "a matrix in Matrix Market format", packed=True),
+    ".mtx": Reader(read_matrix_market, "a matrix in Matrix Market format", packed=True),
     ".h5ad": Reader(formats.read_h5ad, "an H5AD file"),
 }
 """The formats by the ending of a file's name."""
