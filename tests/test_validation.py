@@ -273,6 +273,11 @@ def test_a_masked_cell_is_a_cell_without_a_value():
         check_finite(hidden, NAMES)
 
 
+def test_the_imaginary_part_of_masked_cells_is_not_dropped():
+    with pytest.raises(DataError, match="got complex ones"):
+        reveal_missing(np.ma.array([[1 + 2j, 1.0]], mask=[[True, False]]))
+
+
 @pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[D]"])
 def test_dates_and_time_spans_are_no_numbers(kind):
     with pytest.raises(DataError, match="dates or time spans"):

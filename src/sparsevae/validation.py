@@ -127,6 +127,8 @@ def reveal_missing(X: TableLike) -> TableLike:
             "first, for example (X - X.min()) / np.timedelta64(1, 'D')."
         )
     if isinstance(X, np.ma.MaskedArray):
+        if kind == "c":
+            raise DataError("Expected real numbers; got complex ones (Complex data not supported).")
         if not np.ma.getmaskarray(X).any():
             return np.asarray(X.data)
         return np.ma.filled(X.astype(np.float64), np.nan)

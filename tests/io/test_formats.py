@@ -136,3 +136,13 @@ def test_a_gzip_with_a_changed_byte_is_damaged(tmp_path):
         (tmp_path / "t.csv.gz").write_bytes(damaged)
         with pytest.raises(DataError, match=r"damaged|cut off|UTF-8|Expected"):
             read_table(tmp_path / "t.csv.gz")
+
+
+def test_an_archive_of_an_unknown_version_is_refused(tmp_path):
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(VALUES))
+    content = bytearray((tmp_path / "t.npz").read_bytes())
+    at = content.find(b"PK\x01\x02")
+    content[at + 6 : at + 8] = (238).to_bytes(2, "little")
+    (tmp_path / "t.npz").write_bytes(content)
+    with pytest.raises(DataError, match="it is damaged, or something else"):
+        read_table(tmp_path / "t.npz")

@@ -176,8 +176,7 @@ def read_table(
     path = Path(path)
     options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names)
     ending = _check_file(path)
-    check_memory(path, ending)
-    raw = _read(path, READERS[ending], options)
+    raw = _read(path, ending, options)
     X, names, samples, text, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
     if isinstance(X, pd.DataFrame):
         X, text = formats.to_numbers(X)
@@ -208,9 +207,11 @@ def read_table(
     return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
 
 
-def _read(path: Path, reader: Reader, options: ReadOptions) -> RawTable:
+def _read(path: Path, ending: str, options: ReadOptions) -> RawTable:
     """Call a reader; whatever it or the library below it raises becomes one sentence about the file."""
+    reader = READERS[ending]
     try:
+        check_memory(path, ending)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of libraries; what matters is refused
             return reader.read(path, options)
