@@ -20,7 +20,7 @@ LAYERS = [
     {"exceptions", "aliases", "_version"},
     {"validation", "principal"},
     {"priors", "divergences", "rotation", "datasets", "metrics", "io"},
-    {"likelihoods", "decoder"},
+    {"likelihoods", "decoder", "factor_analysis"},
     {"modules"},
     {"training", "persistence"},
     {"fitting", "inspection"},
