@@ -5,22 +5,27 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+FUZZ_CASES ?= 6000
 
 INTEGRATIONS := .venv-integrations
 
-.PHONY: help setup demo test test-slow test-integrations lint format bench docs clean
+.PHONY: help setup demo test test-slow test-integrations fuzz lint format bench docs lock audit clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: $(READY)  ## build .venv with the tested versions and all extras
 
-$(READY): pyproject.toml constraints.txt
+# First every version with the hashes of its files, and nothing beside them. Then the package itself, with the build
+# backend that came with them; what is still missing are libraries that only some builds of torch and some systems need.
+$(READY): pyproject.toml constraints.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sparsevae needs Python 3.11 or later; got $$($(PYTHON) --version). Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "Building $(VENV) with the versions of constraints.txt: a few minutes, once."
+	@echo "Building $(VENV) with the versions of requirements.lock: a few minutes, once."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[all,docs,dev]'
+	@$(PIP) --require-hashes --no-deps -r requirements.lock
+	@$(PIP) -c constraints.txt --no-build-isolation -e '.[all,docs,dev]'
 	@touch $@
 
 demo: $(READY)  ## generate data with known factors, fit, compare: about a minute
@@ -44,6 +49,9 @@ $(INTEGRATIONS)/.ready: pyproject.toml constraints-integrations.txt
 	  -e '.[anndata,integrations]' pytest hypothesis
 	@touch $@
 
+fuzz: $(READY)  ## attack with thousands of odd tables and damaged files: up to 20 minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
+
 lint: $(READY)  ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +67,12 @@ bench: $(READY)  ## measure speed and recovery; results in bench-results/
 docs: $(READY)  ## build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+lock: $(READY)  ## write requirements.lock anew from constraints.txt
+	$(BIN)/python tools/lock.py
+
+audit: $(READY)  ## compare the locked versions with the known vulnerabilities, where that can be asked
+	$(BIN)/python tools/audit.py
+
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) $(INTEGRATIONS) build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(INTEGRATIONS) .audit build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -23,6 +25,8 @@ from sparsevae.validation import (
     check_support,
     column_moments,
     constant_columns,
+    extreme_cell,
+    reveal_missing,
     row_totals,
     shown,
 )
@@ -127,7 +131,8 @@ def test_missing_values_are_counted_and_placed(store):
     X = np.zeros((4, 3))
     X[1, 2] = X[3, 0] = np.nan
     with pytest.raises(
-        DataError, match=r"NaN in 2 cells, columns 'a', 'c'. Missing values are not supported yet"
+        DataError,
+        match=r"NaN in 2 cells, columns 'a', 'c', the first in row 4 of 'a'. Missing values are",
     ):
         check_finite(store(X), NAMES)
 
@@ -256,3 +261,41 @@ def test_a_canonical_table_is_not_copied():
     X = sparse.csr_matrix(np.eye(3))
     assert canonical_csr(X) is X
     assert canonical_csr(sparse.csr_matrix((3, 2))).nnz == 0
+
+
+def test_a_masked_cell_is_a_cell_without_a_value():
+    X = np.arange(6.0).reshape(2, 3)
+    hidden = reveal_missing(np.ma.array(X, mask=X == 4))
+    np.testing.assert_array_equal(hidden, np.where(X == 4, np.nan, X))
+    np.testing.assert_array_equal(reveal_missing(np.ma.array(X.astype(int), mask=X == 4)), hidden)
+    assert type(reveal_missing(np.ma.array(X))) is np.ndarray
+    with pytest.raises(DataError, match="NaN in 1 cells, columns 'b', the first in row 2 of 'b'"):
+        check_finite(hidden, NAMES)
+
+
+def test_the_imaginary_part_of_masked_cells_is_not_dropped():
+    with pytest.raises(DataError, match="got complex ones"):
+        reveal_missing(np.ma.array([[1 + 2j, 1.0]], mask=[[True, False]]))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[D]"])
+def test_dates_and_time_spans_are_no_numbers(kind):
+    with pytest.raises(DataError, match="dates or time spans"):
+        reveal_missing(np.ones((2, 3), dtype=int).astype(kind))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_the_extreme_cell_is_found_beside_its_own_column(make):
+    X = np.ones((6, 3)) * [1.0, 1e6, 1e-6]
+    X[4, 2] = 1.0
+    row, column, value, ratio = extreme_cell(make(X))
+    assert (row, column, value) == (4, 2, 1.0)
+    assert ratio == pytest.approx(1e6)
+    assert extreme_cell(make(np.zeros((3, 2))))[3] == 0.0
+
+
+def test_categories_are_called_categories():
+    frame = pd.DataFrame({"a": pd.Categorical([1, 2]), "b": [1.0, 2.0]})
+    with pytest.raises(DataError, match="got categories in 'a'"):
+        check_columns_numeric(frame)
+    check_columns_numeric(pd.DataFrame({"a": [Decimal("1.5"), Decimal(2)]}))

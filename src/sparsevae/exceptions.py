@@ -7,8 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "ConvergenceWarning",
     "DataError",
+    "DataTypeError",
     "DataWarning",
     "DivergenceError",
+    "OutOfMemoryError",
     "ParameterError",
     "SparseVAEError",
 ]
@@ -22,12 +24,20 @@ class DataError(SparseVAEError, ValueError):
     """A table that cannot be used: the message says what was expected, what came, what to do."""
 
 
+class DataTypeError(DataError, TypeError):
+    """A table with cells of a type that is no number."""
+
+
 class ParameterError(SparseVAEError, ValueError):
     """A constructor or function argument that cannot be used."""
 
 
 class DivergenceError(SparseVAEError, ArithmeticError):
     """Training produced a value that is not finite: the message names the term and the epoch."""
+
+
+class OutOfMemoryError(SparseVAEError, MemoryError):
+    """A model or table that needs more memory than there is."""
 
 
 class DataWarning(UserWarning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,12 @@ __all__ = [
     "check_support",
     "column_moments",
     "constant_columns",
+    "extreme_cell",
     "resembles_counts",
+    "reveal_missing",
     "row_totals",
     "shown",
+    "visible",
 ]
 
 _CELLS_AT_ONCE = 1 << 22  # of a dense table in one look: temporary arrays stay small beside any table
@@ -35,6 +39,8 @@ _LARGEST, _SMALLEST_DEVIATION = 1e37, 1e-37  # what float32 has room for
 OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are more than Poisson
 _MANY_ZEROS, _SOME_ZEROS, _FAR = 0.2, 0.01, 3.0  # see `resembles_counts`
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
+_TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_INVISIBLE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_TURNS))
 
 
 def check_positive(name: str, value: object, *, integer: bool = False) -> None:
@@ -91,16 +97,43 @@ def check_columns_numeric(X: TableLike) -> None:
     names, types = getattr(X, "columns", None), getattr(X, "dtypes", None)
     if names is None or types is None:
         return
-    wrong = [
-        name
+    others = [
+        (name, str(dtype))
         for name, dtype in zip(names, list(types), strict=True)
         if not _is_number_type(str(dtype)) and not _holds_numbers(X[name])  # type: ignore[index]
     ]
-    if wrong:
+    wrong = [name for name, _ in others]
+    if others and all(dtype.lower().startswith("categor") for _, dtype in others):
+        raise DataError(
+            f"Expected every column to hold numbers; got categories in {shown(wrong)}, whose order and "
+            "distance are not known. Where they are measurements, convert them: X[name].astype(float); else "
+            "drop these columns, or encode each category as a column of 0 and 1."
+        )
+    if others:
         raise DataError(
             f"Expected every column to hold numbers; got text or other values (could not convert string to "
             f"float) in {shown(wrong)}. Drop these columns, or encode them as numbers."
         )
+
+
+def reveal_missing(X: TableLike) -> TableLike:
+    """A table with NaN where a masked array hides its cells; arrays of dates and time spans are refused.
+
+    numpy would convert the one to the hidden values and the other to counts of some unit.
+    """
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if isinstance(X, np.ndarray) and kind in "mM":
+        raise DataError(
+            f"Expected numbers; got dates or time spans ({X.dtype}). Convert them to numbers of a unit "
+            "first, for example (X - X.min()) / np.timedelta64(1, 'D')."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        if kind == "c":
+            raise DataError("Expected real numbers; got complex ones (Complex data not supported).")
+        if not np.ma.getmaskarray(X).any():
+            return np.asarray(X.data)
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    return X
 
 
 def canonical_csr(X: Any, name: str = "the table") -> Matrix:
@@ -152,16 +185,18 @@ def check_finite(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> Non
     if not bad.any():
         return
     where = shown([feature_names[int(j)] for j in np.flatnonzero(bad)])
+    row, column = _first_bad_cell(X, int(np.flatnonzero(bad)[0]))
+    first = f"the first in row {row + 1} of {feature_names[column]!r}"
     if n_missing:
         raise DataError(
-            f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}. Missing "
-            "values are not supported yet: drop those rows or columns, or fill them in first, for example "
-            "with sklearn.impute.SimpleImputer."
+            f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}, {first}. "
+            "Missing values are not supported yet: drop those rows or columns, or fill them in first, for "
+            "example with sklearn.impute.SimpleImputer."
         )
     raise DataError(
         f"Expected numbers of a size below {_LARGEST:g}; got infinity (inf) or larger numbers in "
-        f"{int(bad.sum())} cells, columns {where}. Look for a division by zero or the logarithm of zero, and "
-        "replace these cells, or change the unit of these columns."
+        f"{int(bad.sum())} cells, columns {where}, {first}. Look for a division by zero or the logarithm of "
+        "zero, and replace these cells, or change the unit of these columns."
     )
 
 
@@ -241,6 +276,38 @@ def row_totals(X: Matrix) -> np.ndarray:
     return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
+def extreme_cell(X: Matrix) -> tuple[int, int, float, float]:
+    """The cell that is largest beside its column: row, column, value, and how many times its typical size.
+
+    The typical size is the median of the absolute values that are not zero, without this cell.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    """
+    found = (0, 0, 0.0, 0.0)
+    columns = sparse.csc_array(X) if sparse.issparse(X) else X
+    for j in range(X.shape[1]):
+        part: Any = columns[:, [j]]
+        column = np.asarray(part.toarray() if sparse.issparse(part) else part).ravel()
+        sizes = np.abs(column.astype(np.float64))
+        i = int(sizes.argmax())
+        others = np.delete(sizes, i)
+        others = others[others > 0]
+        ratio = float(sizes[i] / np.median(others)) if len(others) else 0.0
+        if ratio > found[3]:
+            found = (i, j, float(column[i]), ratio)
+    return found
+
+
+def visible(text: str) -> str:
+    """Text without what cannot be seen: control characters, and marks that turn the direction of writing.
+
+    Without them a name can neither turn around the sentence that it stands in nor command a terminal.
+    """
+    return text.translate(_INVISIBLE)
+
+
 def shown(names: Sequence[object] | np.ndarray, most: int = 5) -> str:
     """The first few of a list of names, for a message."""
     words = ", ".join(repr(str(name)) for name in names[:most])
@@ -304,8 +371,18 @@ def _is_number_type(name: str) -> bool:
 
 def _holds_numbers(column: object) -> bool:
     """Whether a column of Python objects holds numbers all the same."""
+    if str(getattr(column, "dtype", "")).startswith("categor"):
+        return False
     values = np.asarray(column)
-    return values.dtype == object and all(isinstance(v, numbers.Real) or v is None for v in values)
+    return values.dtype == object and all(isinstance(v, numbers.Real | Decimal) or v is None for v in values)
+
+
+def _first_bad_cell(X: Matrix, column: int) -> tuple[int, int]:
+    """Row and column of the first cell of a column that is not a number of usual size."""
+    if sparse.issparse(X):
+        cells = sparse.coo_array(X[:, [column]])
+        return int(cells.row[~(np.abs(cells.data) < _LARGEST)].min()), column
+    return int(np.flatnonzero(~(np.abs(X[:, column]) < _LARGEST))[0]), column
 
 
 def _row_blocks(X: np.ndarray) -> Iterator[np.ndarray]:

@@ -24,4 +24,6 @@ def test_memory_that_runs_out_on_the_way_is_one_sentence_too(shared, tmp_path, m
         raise error
 
     monkeypatch.setattr("sparsevae.cli.fit.read_table", fail)
-    assert "does not fit into memory" in refusal("fit", shared / "table.csv", "--out", tmp_path / "run")
+    assert "not enough memory for this table and this model" in refusal(
+        "fit", shared / "table.csv", "--out", tmp_path / "run"
+    )

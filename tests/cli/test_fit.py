@@ -215,7 +215,7 @@ BAD_TABLES = {
     "one_row.csv": (b"a,b,c\n1,2,3\n", "minimum of 2"),
     "table.xlsx": (b"PK", "it is damaged"),
     "table.docx": (b"PK", "Expected a file that ends in .csv"),
-    "table.npy": (b"\x93NUMPY\x01\x00", "Expected a plain array"),
+    "table.npy": (b"\x93NUMPY\x01\x00", "to be a plain array"),
     "table.npz": (b"PK\x03\x04junk", "it is damaged"),
     "table.mtx": (b"not a matrix", "Matrix Market"),
     "table.parquet": (b"PAR1junk", "Parquet"),

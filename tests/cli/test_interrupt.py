@@ -103,6 +103,29 @@ def test_ctrl_c_leaves_a_complete_run(tmp_path, shared, frame):
     assert reported.exit_code == 0, reported.stderr
 
 
+@pytest.mark.parametrize("name,code", [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_what_schedulers_and_closed_terminals_send_is_treated_as_ctrl_c(tmp_path, shared, name, code):
+    with fitting(tmp_path, shared) as terminal:
+        terminal.wait_for("dense:")
+        terminal.process.send_signal(getattr(signal, name))
+        assert terminal.wait_for_end() == code
+        assert "Stopping: the best model so far will be written." in terminal.text
+    assert files_under(tmp_path / "run") == files_under(shared / "run")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["interrupted"] is True
+
+
+def test_a_signal_before_there_is_anything_to_keep_leaves_nothing(tmp_path, shared):
+    (tmp_path / "kept").mkdir()
+    with fitting(tmp_path, shared, "--out", "deep/run") as terminal:
+        terminal.wait_for("Read ")
+        terminal.process.send_signal(signal.SIGTERM)
+        code = terminal.wait_for_end()
+    # On a fast machine training may have begun.
+    assert code == 143
+    if "nothing was written" in terminal.text:
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "long.toml"]
+
+
 def test_a_second_ctrl_c_writes_nothing(tmp_path, shared):
     with fitting(tmp_path, shared) as terminal:
         terminal.wait_for("dense:")
@@ -114,7 +137,7 @@ def test_a_second_ctrl_c_writes_nothing(tmp_path, shared):
     assert code == 130
     # On a fast machine the run may have been written between the two.
     assert ("nothing was written" in said) != (tmp_path / "run" / "run.json").exists()
-    assert not list(tmp_path.glob(".run.*"))
+    assert not list(tmp_path.glob(".run*"))
 
 
 def test_a_run_that_was_not_interrupted_says_so(shared):

@@ -52,7 +52,55 @@ def test_a_bad_file_is_refused_in_words(tmp_path, text, phrase):
         config(tmp_path, text)
 
 
-def test_a_value_of_another_type_is_refused_before_the_table_is_read(tmp_path):
-    _, reading = config(tmp_path, "[table]\nheader = 'yes'")
-    with pytest.raises(ParameterError, match="Expected header to be True"):
-        read_table(tmp_path / "nowhere.csv", **reading)
+TYPES = [
+    ('transpose = "no"', "transpose"),
+    ('header = "no"', "header"),
+    ("drop = 5", "drop"),
+    ("drop = [1, 2]", "drop"),
+    ("feature_names = 5", "feature_names"),
+    ("layer = true", "layer"),
+    ("id_column = 0", "id_column"),
+]
+
+
+@pytest.mark.parametrize("line,name", TYPES)
+def test_an_option_of_another_type_is_refused_with_the_file(tmp_path, line, name):
+    with pytest.raises(ParameterError, match=rf"Expected {name} to be .*\(In \[table\] of .*fit.toml"):
+        config(tmp_path, f"[table]\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "n_factors = true",
+        'n_factors = "3"',
+        "n_factors = 2.5",
+        "learning_rate = '0.1'",
+        "hidden_sizes = 64",
+        'hidden_sizes = ["a"]',
+        "inclusion_prior = [1, 2, 3]",
+        "device = 5",
+        "anchors = {a = 'b'}",
+        "anchors = [1]",
+        "precision = 32",
+    ],
+)
+def test_a_parameter_of_another_type_is_refused_with_the_file(tmp_path, line):
+    with pytest.raises(ParameterError, match=rf"Expected {line.split(' ')[0]} in .*fit.toml to be"):
+        config(tmp_path, line)
+
+
+def test_whole_numbers_are_numbers(tmp_path):
+    parameters, _ = config(tmp_path, "learning_rate = 1\nspike_rate = 20\nanchors = {a = 0}\n")
+    assert parameters == {"learning_rate": 1, "spike_rate": 20, "anchors": {"a": 0}}
+
+
+def test_a_string_is_one_name_of_a_column(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,ab\n1,2,3\n4,5,6\n")
+    _, reading = config(tmp_path, "[table]\ndrop = 'ab'\n")
+    assert list(read_table(tmp_path / "t.csv", **reading).feature_names) == ["a", "b"]
+
+
+def test_a_file_that_is_nested_too_deep_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match="to be TOML"):
+        config(tmp_path, "init = " + "[" * 5000 + "]" * 5000)

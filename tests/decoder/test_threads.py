@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import warnings
 
 import pytest
 import torch
 
-from sparsevae.decoder.threads import n_decoder_threads, run_tasks, single_threaded_kernels
+from sparsevae.decoder.threads import mind_fork, n_decoder_threads, run_tasks, single_threaded_kernels
 
 CPU = torch.device("cpu")
 
@@ -89,3 +91,42 @@ def test_a_forked_process_gets_threads_of_its_own():
     if child == 0:
         os._exit(0 if run() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+FORKING = """
+import multiprocessing
+import numpy as np
+import torch
+from sparsevae import VAE
+
+X = np.random.default_rng(0).standard_normal((600, 200))
+
+def fit():
+    VAE(5, max_epochs=1, random_state=0, hidden_sizes=(256, 256), batch_size=512).fit(X)
+
+torch.set_num_threads(2)
+torch.randn(1000, 1000) @ torch.randn(1000, 1000)
+fit()
+child = multiprocessing.get_context("fork").Process(target=fit)
+child.start()
+child.join()
+print(child.exitcode)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_of_a_process_with_threads_comes_to_an_end():
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    command = [sys.executable, "-W", "ignore", "-c", FORKING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.stdout == "0\n", done.stderr
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_only_a_forked_process_is_set_to_one_thread(monkeypatch):
+    mind_fork()
+    mind_fork()
+    assert torch.get_num_threads() == 3
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    mind_fork()
+    assert torch.get_num_threads() == 1

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from sparsevae import SparseVAE
-from sparsevae.exceptions import DataError, DivergenceError, ParameterError
+from sparsevae.exceptions import DataError, DataWarning, DivergenceError, ParameterError
 
 
 def with_cell(X, value):
@@ -25,7 +26,8 @@ def with_cell(X, value):
 def test_missing_values_are_said_to_be_unsupported_yet(make_model, fitted, make_table, method):
     model = make_model() if method == "fit" else fitted()
     with pytest.raises(
-        DataError, match=r"NaN in 1 cells, columns 'x1'. Missing values are not supported yet"
+        DataError,
+        match=r"NaN in 1 cells, columns 'x1', the first in row .* Missing values are not supported yet",
     ):
         getattr(model, method)(with_cell(make_table(), np.nan))
 
@@ -265,3 +267,47 @@ def test_a_fit_that_fails_leaves_no_old_model_behind(fit, make_model, make_table
         model.fit(with_cell(make_table()[:, :5], np.nan))
     with pytest.raises(NotFittedError):
         model.transform(make_table())
+
+
+def test_masked_cells_and_dates_are_refused(make_model, make_table):
+    X = make_table()
+    with pytest.raises(DataError, match="Missing values are not supported yet"):
+        make_model().fit(np.ma.array(X, mask=np.median(X) < X))
+    with pytest.raises(DataError, match="dates or time spans"):
+        make_model().fit((1000 * X).astype("timedelta64[s]"))
+
+
+def test_a_fit_that_diverges_names_the_cell_that_is_the_cause(make_model, make_table):
+    X = with_cell(make_table("negative_binomial"), 1e15)
+    with pytest.raises(DivergenceError, match=r"got 1e\+15 in row .* Check this cell") as failure:
+        make_model(likelihood="negative_binomial").fit(X)
+    assert "learning_rate" not in str(failure.value)
+
+
+def test_a_sparse_table_without_entries_is_fitted_as_zeros_are(make_model):
+    with pytest.warns(DataWarning, match="5 of 5 features are constant"):
+        model = make_model().fit(sparse.csr_matrix((30, 5)))
+    assert not model.mask_.any()
+
+
+def test_memory_that_the_network_needs_is_not_blamed_on_the_table(make_model, make_table, monkeypatch):
+    def allocate(self, data):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 TB")
+
+    monkeypatch.setattr(SparseVAE, "_fit_module", allocate)
+    with pytest.raises(MemoryError, match=r"hidden_sizes=\(30000, 30000\) for"):
+        make_model(hidden_sizes=(30000, 30000)).fit(make_table())
+
+
+@pytest.mark.parametrize("cell", [1j, {"a": 1}, [1.0], object()])
+def test_a_list_with_cells_that_are_no_numbers_is_refused(make_model, make_table, cell):
+    rows = make_table().tolist()
+    rows[2][1] = cell
+    with pytest.raises(DataError):
+        make_model().fit(rows)
+
+
+@pytest.mark.parametrize("seed", ["auto", -1, 2**40, 1.5, [1, "a"]])
+def test_a_seed_that_is_none_is_refused(make_model, make_table, seed):
+    with pytest.raises(ParameterError, match="Expected random_state to be"):
+        make_model(random_state=seed).fit(make_table())

@@ -34,6 +34,7 @@ def test_an_archive_needs_its_contents_and_a_mapped_array_nothing(tmp_path):
     X = np.zeros((1000, 100))
     np.savez_compressed(tmp_path / "table.npz", X=X)
     np.save(tmp_path / "table.npy", X)
+    assert bytes_needed(tmp_path / "table.npz", ".xlsx") == bytes_needed(tmp_path / "table.npz", ".npz")
     assert bytes_needed(tmp_path / "table.npz", ".npz") == pytest.approx(X.nbytes, rel=0.01)
     assert bytes_needed(tmp_path / "table.npy", ".npy") == 0
 

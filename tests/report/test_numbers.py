@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsevae.report.numbers import count, percent, rounded, signed, significant, tick
-from sparsevae.report.words import visible
+from sparsevae.validation import visible
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,28 @@ def test_the_command_names_lists_and_takes_back(run):
     assert invoke("name", run.path, "zeal=").stdout.startswith("0  sparsevae0")
     assert "FACTOR=NAME" in refusal("name", run.path, "zeal")
     assert "by its position" in refusal("name", run.path, "7=zeal")
+
+
+def test_a_name_like_a_formula_is_text_in_the_tables_and_itself_everywhere_else(whole):
+    run = Run.open(whole.name_factors({0: "=1+1"}).path)
+    assert run.model().get_feature_names_out()[0] == "=1+1"
+    assert run.record["renamed"] == {"'=1+1": "=1+1"}
+    for name in (*TABLES, "selection.csv"):
+        assert pd.read_csv(run.path / name, index_col=0).columns[0] == "'=1+1"
+    assert pd.read_csv(run.path / "stability.csv").iloc[0, 0] == "'=1+1"
+    run.name_factors({0: "zeal"})
+    assert pd.read_csv(run.path / "loadings.csv", index_col=0).columns[0] == "zeal"
+
+
+def test_names_stay_raw_where_that_was_asked_for(model, table, tmp_path):
+    run = Run.create(tmp_path / "run", model, table, raw_names=True)
+    run.name_factors({0: "=1+1"})
+    assert pd.read_csv(run.path / "loadings.csv", index_col=0).columns[0] == "=1+1"
+    assert run.record["renamed"] == {}
+
+
+def test_a_mark_that_a_crash_has_left_does_not_hinder(run):
+    (run.path / ".complete").write_bytes(b"")
+    run.name_factors({0: "zeal"})
+    assert not (run.path / ".complete").exists()
+    assert Run.open(run.path).model().get_feature_names_out()[0] == "zeal"

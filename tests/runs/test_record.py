@@ -28,7 +28,7 @@ def test_a_record_that_lacks_a_part_is_refused(run, part, name):
     else:
         del record[part][name]
     (run.path / "run.json").write_text(json.dumps(record), "utf-8")
-    with pytest.raises(DataError, match=f"is missing in '{part}'"):
+    with pytest.raises(DataError, match=f"is missing in '{part}'|'{part}' in the record is no dict"):
         read_run_record(run.path)
 
 

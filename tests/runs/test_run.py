@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,11 @@ from scipy import sparse
 
 from sparsevae import NMF, Run, SparseVAE, read_table, stability
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
+from sparsevae.persistence import place, take_place
 from sparsevae.report import build_content
 from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
+
+pytestmark = pytest.mark.filterwarnings("ignore:The model in .* was saved by sparsevae 0.1")  # its note
 
 SAVED = Path(__file__).parents[1] / "saved" / "0.1"
 
@@ -114,21 +119,53 @@ def test_refits_are_kept_and_found_again(run, table):
     run.add_stability(result, force=True)
 
 
-def test_an_unfinished_replacement_leaves_the_old_run(run, model, table, monkeypatch):
+def test_an_unfinished_replacement_leaves_the_old_run_and_names_the_new_one(run, model, table, monkeypatch):
     before = (run.path / "run.json").read_bytes()
-    rename = Path.rename
 
-    def stuck(self, target):
-        if Path(target) == run.path and (self / "run.json").read_bytes() != before:
-            raise OSError("the file system has gone away")
-        return rename(self, target)
+    def stuck(folder, path):
+        if path == run.path.resolve():
+            raise OSError(errno.EIO, "the file system has gone away")
+        move(folder, path)
 
-    monkeypatch.setattr(Path, "rename", stuck)
-    with pytest.raises(OSError, match="gone away"):
+    move = place._move
+    monkeypatch.setattr(place, "_move", stuck)
+    with pytest.raises(OSError, match=r"gone away; the finished work is in .*\.run\.partial"):
         Run.create(run.path, model, table, force=True, notes=["new"])
+    monkeypatch.undo()
     assert (run.path / "run.json").read_bytes() == before
-    Run.open(run.path).model()
-    assert [path.name for path in run.path.parent.iterdir()] == ["run"]
+    with pytest.warns(DataWarning, match=r"Finished work .* is now in .*run-2"):
+        Run.open(run.path).model()
+    assert Run.open(run.path.with_name("run-2")).record["assumptions"][-1] == "new"
+    assert {path.name for path in run.path.parent.iterdir()} == {"run", "run-2"}
+
+
+def test_a_place_that_was_filled_during_the_fit_is_left_alone(model, table, tmp_path):
+    with take_place(tmp_path / "run", "run") as taken:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "thesis.tex").write_text("mine")
+        with pytest.warns(DataWarning, match=r"The finished run is in .*run-2"):
+            run = Run.create(tmp_path / "run-", model, table, place=taken)
+    assert run.path == tmp_path.resolve() / "run-2"
+    assert Run.open(run.path).model().n_factors == model.n_factors
+    assert (tmp_path / "run" / "thesis.tex").read_text() == "mine"
+
+
+def test_finished_work_is_kept_elsewhere_where_the_disk_is_full(model, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
+    (tmp_path / "spare").mkdir()
+
+    def full(self, path):
+        if "spare" not in str(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return save(self, path)
+
+    save = SparseVAE.save
+    monkeypatch.setattr(SparseVAE, "save", full)
+    with pytest.warns(DataWarning, match=r"No space left|The finished run is in .*spare"):
+        run = Run.create(tmp_path / "run", model, table)
+    assert run.path.parent == tmp_path / "spare"
+    assert Run.open(run.path).evidence() is not None
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_replaced_when_asked(run, model, table):

@@ -10,9 +10,12 @@ import pytest
 
 import sparsevae
 from sparsevae import Run
+from sparsevae.exceptions import DataWarning
 from sparsevae.report import build_content
 
 from .write_models import ESTIMATORS, LIKELIHOODS, numbers
+
+pytestmark = pytest.mark.filterwarnings("ignore:The model in .* was saved by sparsevae 0.1")  # its note
 
 HERE = Path(__file__).parent
 SAVED = sorted(path.with_suffix("") for path in HERE.glob("*/*.npz"))
@@ -47,6 +50,11 @@ def test_there_is_a_model_of_every_estimator_and_likelihood():
         assert {path.name for path in SAVED if path.parent == release} == pairs | {"SparseVAE-wide"}
         assert (release / "run").is_dir()
     assert SAVED
+
+
+def test_a_model_of_version_0_1_loads_with_a_note():
+    with pytest.warns(DataWarning, match=r"saved by sparsevae 0.1.0, whose checksum covers the arrays alone"):
+        load(HERE / "0.1" / "VAE-gaussian")
 
 
 @every_model

@@ -13,6 +13,7 @@ from sparsevae.cli.console import (
     print_json,
     say,
     say_table,
+    show,
 )
 from sparsevae.cli.options import (
     DropOption,
@@ -105,7 +106,7 @@ def compare(
         settings = {"likelihood": likelihood, "n_factors": factors, "seed": seed}
         print_json({**settings, "test_fraction": test_fraction, "methods": rows})
     else:
-        print(_as_text(frame))
+        show(_as_text(frame))
 
 
 def _in_words(row: pd.Series) -> str:

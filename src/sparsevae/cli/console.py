@@ -5,46 +5,64 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
+import click
 import typer
 
+from sparsevae._version import __version__
 from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
 from sparsevae.io import TableFile
 from sparsevae.io.record import to_json
+from sparsevae.training.interrupt import SIGNALS, raise_interrupt
+from sparsevae.validation import visible
 
 __all__ = [
-    "INTERRUPTED",
+    "DEFECT",
     "collect_warnings",
+    "interrupted_code",
     "is_watched",
     "keep_log",
     "one_sentence_errors",
     "print_json",
     "say",
     "say_table",
+    "show",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-INTERRUPTED = 130
-"""Exit code: what a shell reports for a process that Ctrl-C ended."""
+DEFECT = 70
+"""Exit code for an error that nobody foresaw, as sysexits.h has it."""
 
 _log: ContextVar[list[str] | None] = ContextVar("log", default=None)
 
 
 def say(message: str) -> None:
-    """Print a message for the person at the terminal; stdout stays free for results."""
-    print(message, file=sys.stderr, flush=True)
+    """Print a message for the person at the terminal; stdout stays free for results.
+
+    A terminal that was closed is no reason to stop: the log has the message all the same.
+    """
+    message = visible(message)
+    with suppress(OSError, ValueError):
+        print(message, file=sys.stderr, flush=True)
     lines = _log.get()
     if lines is not None:
         lines.append(f"{datetime.now(UTC).isoformat(timespec='seconds')} {message}")
+
+
+def show(text: str) -> None:
+    """Print a result for a person, without what names might tell a terminal to do."""
+    print("\n".join(visible(line) for line in text.split("\n")))
 
 
 @contextmanager
@@ -77,30 +95,57 @@ def is_watched() -> bool:
 
 
 def one_sentence_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn what a user can mend into one sentence on stderr and exit code 1, without a traceback.
+    """Turn whatever a command raises into one sentence on stderr and an exit code, without a traceback.
 
-    With ``SPARSEVAE_DEBUG`` in the environment errors come through as they are.
+    SIGTERM and SIGHUP interrupt the command as Ctrl-C does. With ``SPARSEVAE_DEBUG`` in the environment
+    errors come through as they are.
     """
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
-        except KeyboardInterrupt:
+            with _all_signals_interrupt():
+                return command(*args, **kwargs)
+        except KeyboardInterrupt as error:
             say("Interrupted: nothing was written.")
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            raise  # the reader of stdout had enough; typer ends quietly
-        except (SparseVAEError, ValueError, OSError, MemoryError, RuntimeError) as error:
-            known = isinstance(error, SparseVAEError) or not isinstance(error, RuntimeError)
-            if not known and not _out_of_memory(error):
-                raise
+            raise typer.Exit(interrupted_code(*error.args)) from None
+        except (BrokenPipeError, typer.Exit, click.ClickException, click.Abort):
+            raise  # the reader of stdout had enough, or the command has said it all
+        except Exception as error:
             if os.environ.get("SPARSEVAE_DEBUG"):
                 raise
-            say(f"Error: {_sentence(error)}")
-            raise typer.Exit(1) from None
+            if isinstance(error, SparseVAEError | OSError | MemoryError) or _out_of_memory(error):
+                say(f"Error: {_sentence(error)}")
+                raise typer.Exit(1) from None
+            say(
+                f"Error: {_sentence(error)} ({type(error).__name__}). This is a defect of sparsevae "
+                f"{__version__}, not of your data. Run the command again with SPARSEVAE_DEBUG=1 in the "
+                "environment to see the traceback, and please report it."
+            )
+            raise typer.Exit(DEFECT) from None
 
     return guarded
+
+
+def interrupted_code(number: int = int(signal.SIGINT)) -> int:
+    """Exit code of a command that a signal ended, as shells report it: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + number
+
+
+@contextmanager
+def _all_signals_interrupt() -> Iterator[None]:
+    """Let what would end the process at once raise `KeyboardInterrupt`: nothing is left half-written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, raise_interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -120,12 +165,15 @@ def collect_warnings() -> Iterator[list[str]]:
 
 
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, SparseVAEError):
+        return " ".join(str(error).split())
     if _out_of_memory(error):
         return (
-            "The table does not fit into memory. Take fewer rows or columns, or save it as NPY, which is "
-            "read piece by piece, or as NPZ if it is mostly zeros."
+            "There is not enough memory for this table and this model. Take fewer rows or columns, fewer "
+            "factors or narrower layers, or save the table as NPY, which is read piece by piece (NPZ if it "
+            "is mostly zeros)."
         )
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, SparseVAEError):
+    if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
     return " ".join(str(error).split()) or type(error).__name__
 

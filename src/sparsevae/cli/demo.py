@@ -21,6 +21,7 @@ from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import ParameterError
 from sparsevae.metrics import dci, heldout_mse, match_supports, support_f1
+from sparsevae.persistence import check_writable, replacing
 
 __all__ = ["demo"]
 
@@ -52,8 +53,10 @@ def demo(
     """
     if not -1 < correlation < 1:
         raise ParameterError(f"Expected --correlation above -1 and below 1; got {correlation:g}.")
-    if plot is not None and plot.suffix.lower() not in _PICTURES:
-        raise ParameterError(f"Expected --plot to end in {', '.join(_PICTURES)}; got {plot.name}.")
+    if plot is not None:
+        if plot.suffix.lower() not in _PICTURES:
+            raise ParameterError(f"Expected --plot to end in {', '.join(_PICTURES)}; got {plot.name}.")
+        check_writable(plot)
     data = make_sparse_factors(2 * rows, correlation=correlation, random_state=seed)
     true_mask, curves = np.asarray(data.mask), [str(curve) for curve in data.curves or ()]
     train, test = data.take(range(rows)), data.take(range(rows, 2 * rows))
@@ -200,5 +203,5 @@ def _draw_masks(true_mask: np.ndarray, mask: np.ndarray, curves: list[str], path
         axes.grid(which="minor", color="0.85")
         axes.tick_params(which="both", length=0)
     left.set_yticks(range(n_features), curves)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as partial:
+        figure.savefig(partial, dpi=150)

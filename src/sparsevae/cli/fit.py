@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,14 +12,15 @@ import pandas as pd
 import typer
 
 from sparsevae.cli.console import (
-    INTERRUPTED,
     collect_warnings,
+    interrupted_code,
     is_watched,
     keep_log,
     one_sentence_errors,
     print_json,
     say,
     say_table,
+    show,
 )
 from sparsevae.cli.options import (
     DropOption,
@@ -28,6 +30,7 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     LikelihoodOption,
+    RawNamesOption,
     StopWordsOption,
     TableArgument,
     TextOption,
@@ -39,8 +42,9 @@ from sparsevae.estimators import SparseVAE
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
+from sparsevae.persistence import take_place
 from sparsevae.runs import Run, check_place
-from sparsevae.runs.files import FIT_FILES
+from sparsevae.runs.files import FIT_FILES, estimate_size
 from sparsevae.runs.workbook import check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
@@ -78,6 +82,7 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    raw_names: RawNamesOption = False,
     write_to: Annotated[
         Path | None,
         typer.Option(
@@ -112,13 +117,17 @@ def fit(
             "text": text_settings(text, words, stop_words),
         },
     )
-    with keep_log() as log, stop_on_interrupt(_announce_stop) as stop:
+    SparseVAE(**settings).check_parameters()
+    with keep_log() as log, stop_on_interrupt(_announce_stop) as stop, ExitStack() as until_written:
         check_place(out, force=force)
         if write_to is not None:
             check_h5ad(table, write_to, force=force)
         if excel is not None:
             check_workbook(excel, force=force)
-        data = read_table(table, **reading)
+        with collect_warnings():
+            place = until_written.enter_context(take_place(out, "run"))
+            check_place(out, force=force)  # again: finished work that was left there may have got its name
+            data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
             settings["likelihood"], reason = _likelihood_for(data)
@@ -129,6 +138,7 @@ def fit(
             say_table(data)
         with collect_warnings() as messages:
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
+            place.reserve(estimate_size(*data.shape, model.n_factors, model.hidden_sizes))
             say(f"Fitting up to {model.n_factors} factors ...")
             started = time.perf_counter()
             # A data frame has its names; a sparse matrix cannot have any.
@@ -149,6 +159,8 @@ def fit(
                 interrupted=stop.heeded,
                 seconds=seconds,
                 log=log,
+                raw_names=raw_names,
+                place=place,
             )
             certificate = certificate_from_record((run.evidence() or {})["certificate"])
             if excel is not None:
@@ -158,11 +170,12 @@ def fit(
                 write_h5ad(table, write_to, model, codes, layer=data.options.layer, certificate=certificate)
                 say(f"Wrote the cells with their factors to {write_to}.")
     if as_json:
-        print_json({"run": str(out), **run.record})
+        print_json({"run": str(run.path), **run.record})
     else:
-        _summarise(model, data, out, seconds)
+        with suppress(OSError) if stop.heeded else nullcontext():  # the terminal may be gone
+            _summarise(model, data, run.path, seconds)
     if stop.heeded:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(interrupted_code(stop.number))
 
 
 def _factors_of(run: Run, data: TableFile, codes: Codes) -> pd.DataFrame:
@@ -179,7 +192,8 @@ def _likelihood_for(data: TableFile) -> tuple[str, str]:
 
 def _announce_stop() -> None:
     if is_watched():
-        print(file=sys.stderr)  # the cursor is at the end of a progress bar
+        with suppress(OSError):
+            print(file=sys.stderr)  # the cursor is at the end of a progress bar
     say("Stopping: the best model so far will be written. Ctrl-C again to give it up.")
 
 
@@ -188,7 +202,7 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
     if n_active:
         top = model.top_features(_TOP)
         links = model.mask_[:, model.active_factors_] != 0
-        print(
+        show(
             f"{n_active} factor{'s' if n_active > 1 else ''} found, of up to {model.n_factors}; "
             f"{links.sum()} of {links.size} links between features and factors are used."
         )
@@ -196,13 +210,13 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
             model.active_factors_, model.loadings().columns, links.sum(0), strict=True
         ):
             strongest = _list_features(top[top["factor"] == name], int(n_links))
-            print(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {strongest}")
+            show(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {strongest}")
         if any(model.anchor_features().values()):
-            print("  (* an anchor: a feature of this factor alone)")
+            show("  (* an anchor: a feature of this factor alone)")
     else:
         why = next(iter(model.dropped_factors_.values()), "every column of the mask is empty")
-        print(f"No factor found in {data.shape[0]} samples of {data.shape[1]} features: {why}.")
-    print(f"Written to {out} in {seconds:.0f} s: {', '.join(FIT_FILES)}")
+        show(f"No factor found in {data.shape[0]} samples of {data.shape[1]} features: {why}.")
+    show(f"Written to {out} in {seconds:.0f} s: {', '.join(FIT_FILES)}")
 
 
 def _list_features(top: pd.DataFrame, n_links: int) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "JsonOption",
     "LayerOption",
     "LikelihoodOption",
+    "RawNamesOption",
     "StopWordsOption",
     "TableArgument",
     "TextOption",
@@ -73,6 +74,13 @@ HeaderOption = Annotated[
 ]
 LayerOption = Annotated[
     str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, or sheet of a workbook.")
+]
+RawNamesOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw-names",
+        help="Write names to CSV files as they are, also those that a spreadsheet would run as a formula.",
+    ),
 ]
 FeatureNamesOption = Annotated[
     Path | None,

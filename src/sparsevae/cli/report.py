@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
+from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import DataError
+from sparsevae.persistence import check_writable, finish_replacement
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs import Run
+from sparsevae.runs.record import believed
 
 __all__ = ["report"]
 
@@ -40,8 +43,9 @@ def report(
     has been run, its result is part of the page.
     """
     _check_output(output, force=force)
-    fitted = Run.open(run)
-    model = fitted.model()
+    with collect_warnings():
+        fitted = Run.open(run)
+        model = fitted.model()
     if table is None:
         evidence = fitted.evidence()
         if evidence is None:
@@ -51,28 +55,34 @@ def report(
             data = fitted.read_table(table)
             say(f"Read {table}: {data.shape[0]} samples. Examining {len(model.active_factors_)} factors ...")
             evidence = fitted.examine(data)
-    content = build_content(
-        model,
-        evidence=evidence,
-        stability=fitted.stability(),
-        record=dict(fitted.record),
-        title=title or f"Factors of {fitted.record['data']['file']}",
-    )
+    stability = fitted.stability()
+    with believed(run / "evidence.json") if table is None else nullcontext():
+        content = build_content(
+            model,
+            evidence=evidence,
+            stability=stability,
+            record=dict(fitted.record),
+            title=title or f"Factors of {fitted.record['data']['file']}",
+        )
     written = write_report(content, output)
     if as_json:
         print_json({"run": str(run), "summary": content["summary"], "files": written})
         return
     for sentence in content["summary"]:
-        print(sentence)
+        show(sentence)
     others = [path.name for name, path in written.items() if name != "page"]
-    print(f"Written to {output}, with {', '.join(others)}")
+    show(f"Written to {output}, with {', '.join(others)}")
 
 
 def _check_output(path: Path, *, force: bool) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"Expected an output file that ends in .html; got {path.name}.")
-    there = [other for other in output_files(path).values() if other.exists()]
+    named = list(output_files(path).values())
+    if path.parent.is_dir():
+        finish_replacement(named)
+    there = [other for other in named if other.exists()]
     if there and not force:
         raise DataError(
             f"Expected new files for the output; {there[0]} exists. Add --force to replace the report."
         )
+    check_writable(path)

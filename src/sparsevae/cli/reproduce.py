@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from sparsevae.cli.console import one_sentence_errors, print_json, say
+from sparsevae.cli.console import interrupted_code, one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import ParameterError
 from sparsevae.experiments.reproduction import Reproduction
@@ -80,10 +80,10 @@ def reproduce(
             scheduler=scheduler,
             progress=say,
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         then = "--only chooses the others." if redo else "the same command goes on from there."
         say(f"Interrupted: the runs that had ended are kept; {then}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupted_code(*error.args)) from None
     if as_json:
         print_json(_as_json(result, scale.value))
     elif result.page:

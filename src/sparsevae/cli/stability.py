@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say
+from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import JsonOption, TableArgument, one_of
 from sparsevae.identifiability import stability as refit
 from sparsevae.runs import Run
@@ -43,9 +43,9 @@ def stability(
     (for each feature and factor the fraction of refits that link them); report shows them.
     """
     check_choice("how", how, _HOW)
-    fitted = Run.open(run)
-    fitted.check_stability(force=force)
     with collect_warnings():
+        fitted = Run.open(run)
+        fitted.check_stability(force=force)
         data = fitted.read_fitted_table(table)
     say(f"Fitting {refits} times ...")
     with collect_warnings():
@@ -58,9 +58,10 @@ def stability(
             n_jobs=jobs,
             verbose=int(is_watched()),
         )
-    fitted.add_stability(result, force=force)
+    with collect_warnings():
+        fitted.add_stability(result, force=force)
     if as_json:
         print_json({"run": str(run), "how": how, "factors": result.reproducibility.to_dict()})
     else:
-        print(result.summary())
-        print(f"Written to {run}: {', '.join(STABILITY_FILES)}")
+        show(result.summary())
+        show(f"Written to {run}: {', '.join(STABILITY_FILES)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +11,18 @@ import numpy as np
 import pandas as pd
 import typer
 
-from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
+from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import (
     DropOption,
     HeaderOption,
     IdColumnOption,
     JsonOption,
     LayerOption,
+    RawNamesOption,
     TableArgument,
 )
 from sparsevae.exceptions import DataError
-from sparsevae.persistence import replacing
+from sparsevae.persistence import check_writable, replacing
 from sparsevae.runs import Run
 from sparsevae.runs.files import write_csv
 
@@ -51,6 +53,7 @@ def transform(
         ),
     ] = None,
     layer: LayerOption = None,
+    raw_names: RawNamesOption = False,
 ) -> None:
     """Write the factors of each row of a table: the posterior means under a fitted model.
 
@@ -59,8 +62,9 @@ def transform(
     """
     if output is not None:
         _check_output(output, force=force)
-    fitted = Run.open(run)
     with collect_warnings():
+        fitted = Run.open(run)
+        raw_names = raw_names or bool(fitted.record.get("raw_names", False))
         data = fitted.read_table(
             table,
             drop=drop or (),
@@ -71,7 +75,7 @@ def transform(
         )
         Z = fitted.factors(data)
     if output is not None:
-        _write(Z, output)
+        _write(Z, output, raw_names=raw_names)
         say(f"Wrote {Z.shape[0]} samples x {Z.shape[1]} factors to {output}.")
     if as_json:
         result = {"run": str(run), "n_samples": len(Z), "factors": list(Z.columns)}
@@ -82,7 +86,7 @@ def transform(
         )
         print_json({**result, **values}, compact=True)
     elif output is None:
-        write_csv(Z, sys.stdout)
+        _print(Z, raw_names=raw_names)
 
 
 def _check_output(path: Path, *, force: bool) -> None:
@@ -90,9 +94,20 @@ def _check_output(path: Path, *, force: bool) -> None:
         raise DataError(f"Expected an output file that ends in {', '.join(_FORMATS)}; got {path.name}.")
     if path.exists() and not force:
         raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
+    check_writable(path)
 
 
-def _write(frame: pd.DataFrame, path: Path) -> None:
+def _print(frame: pd.DataFrame, *, raw_names: bool) -> None:
+    """Print CSV: as it is into a file or a pipe, without control characters to a terminal."""
+    if not sys.stdout.isatty():
+        write_csv(frame, sys.stdout, raw_names=raw_names)
+        return
+    text = StringIO()
+    write_csv(frame, text, raw_names=raw_names)
+    show(text.getvalue().rstrip("\n"))
+
+
+def _write(frame: pd.DataFrame, path: Path, *, raw_names: bool) -> None:
     """Write a data frame in the format of the file's ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ending = path.suffix.lower()
@@ -103,7 +118,8 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
         elif ending == ".parquet":
             _write_parquet(frame, partial)
         else:
-            write_csv(frame, partial, separator="\t" if ending == ".tsv" else ",")
+            separator = "\t" if ending == ".tsv" else ","
+            write_csv(frame, partial, separator=separator, raw_names=raw_names)
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:

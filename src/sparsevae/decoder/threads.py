@@ -18,11 +18,22 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["n_decoder_threads", "run_tasks", "single_threaded_kernels"]
+__all__ = ["mind_fork", "n_decoder_threads", "run_tasks", "single_threaded_kernels"]
 
 Task = TypeVar("Task")
 
 _reserved: ContextVar[int | None] = ContextVar("_reserved", default=None)
+
+
+def mind_fork() -> None:
+    """Use one thread in a process that was forked from one which has worked here.
+
+    The threads of torch's kernels do not come along in a fork, and the child would wait for them for ever.
+    """
+    global _worker
+    if _worker is not None and _worker != os.getpid():
+        torch.set_num_threads(1)
+    _worker = os.getpid()
 
 
 @contextmanager
@@ -80,6 +91,7 @@ def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], dev
         torch.set_num_threads(before)
 
 
+_worker: int | None = None  # the process that has last worked here
 _lock = threading.Lock()
 _state: tuple[int, int, ThreadPoolExecutor] | None = None  # process, size, executor
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -19,8 +20,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.decoder.threads import mind_fork
 from sparsevae.estimators.names import NamesMixin
-from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
+from sparsevae.estimators.schema import check_state
+from sparsevae.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DataTypeError,
+    DivergenceError,
+    OutOfMemoryError,
+    ParameterError,
+)
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
 from sparsevae.inspection.outputs import expected_rows
@@ -39,12 +49,16 @@ from sparsevae.validation import (
     check_in_memory,
     check_positive,
     check_support,
+    extreme_cell,
+    reveal_missing,
 )
 
 __all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_state"]
 
 FeatureNames: TypeAlias = Sequence[object] | np.ndarray
 """Names of the columns of a table."""
+
+_EXTREME = 1e4  # times its usual size: a number that is the cause of a failure, not a long tail
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -73,6 +87,7 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
+        X = reveal_missing(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
         if reset:
@@ -91,6 +106,8 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         except ValueError as error:
             remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        except TypeError as error:
+            raise DataTypeError(f"Expected a number in every cell; {str(error).strip()}.") from error
         if feature_names is not None:
             self._take_feature_names(feature_names)
         return self._check_values(X)
@@ -246,10 +263,12 @@ class FactorEstimator(TableEstimator):
         -------
         Codes
         """
+        mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
         data = self._prepare(X, feature_names=feature_names)
-        with calling(callbacks) as calls, torch.random.fork_rng(devices=[]):
+        explained = self._explained_failures(data.source.X)
+        with calling(callbacks) as calls, torch.random.fork_rng(devices=[]), explained:
             module, history = self._fit_module(data)
         if stop_requested() or calls.stopped:
             _say_stopped(len(history), "a callback" if calls.stopped else "the user")
@@ -282,6 +301,29 @@ class FactorEstimator(TableEstimator):
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
 
+    @contextmanager
+    def _explained_failures(self, X: Matrix) -> Iterator[None]:
+        """Say what of the table or the parameters makes a fit diverge, or take all memory."""
+        try:
+            yield
+        except DivergenceError as error:
+            row, column, value, ratio = extreme_cell(X)
+            if ratio < _EXTREME:
+                raise
+            raise DivergenceError(
+                f"Expected numbers of comparable size in each column; got {value:g} in row {row + 1} of "
+                f"{self.feature_names()[column]!r}, {ratio:.0e} times what is usual there, and the fit "
+                "did not stay finite. Check this cell, or leave out its row."
+            ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not (isinstance(error, MemoryError) or "allocate memory" in str(error)):
+                raise
+            raise OutOfMemoryError(
+                f"Expected a model that fits into memory; got a network with n_factors={self.n_factors} and "
+                f"hidden_sizes={self.hidden_sizes!r} for {X.shape[0]} rows of {X.shape[1]} features. Take "
+                "fewer or narrower layers, a smaller batch_size, or a smaller table."
+            ) from error
+
     @abstractmethod
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
         """Return a fitted module without replicates, and its history."""
@@ -293,6 +335,7 @@ class FactorEstimator(TableEstimator):
     def check_parameters(self) -> None:
         """Refuse parameters of the constructor that make no sense."""
         self._device()
+        new_random_state(self.random_state)
         check_positive("n_factors", self.n_factors, integer=True)
         if not np.iterable(self.hidden_sizes) or isinstance(self.hidden_sizes, str):
             raise ParameterError(
@@ -334,6 +377,7 @@ class FactorEstimator(TableEstimator):
             What `transform`, `score_samples` and the certificate are made from.
         """
         check_is_fitted(self, "module_")
+        mind_fork()
         return Codes(self.module_, self._check_table(X, reset=False))
 
     def transform(self, X: TableLike) -> np.ndarray:
@@ -430,7 +474,11 @@ class FactorEstimator(TableEstimator):
         return {"fitted": fitted, "module": module.to_dict()}
 
     def restore_state(self, state: dict[str, Any]) -> None:
-        """Become the fitted estimator that `saved_state` described, also one of version 0.1."""
+        """Become the fitted estimator that `saved_state` described, also one of version 0.1.
+
+        Sizes are compared with those of the arrays before anything is built.
+        """
+        check_state(state["fitted"], type(self))
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
         observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_)
@@ -462,7 +510,13 @@ def _tidy(history: pd.DataFrame) -> pd.DataFrame:
 
 def new_random_state(seed: int | np.random.RandomState | None) -> np.random.RandomState:
     """A generator of one's own: numpy's global one is neither read nor moved, also without a seed."""
-    return np.random.RandomState() if seed is None else check_random_state(seed)
+    try:
+        return np.random.RandomState() if seed is None else check_random_state(seed)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            f"Expected random_state to be a whole number from 0, a RandomState or None; got {seed!r}. Pass "
+            "random_state=0."
+        ) from error
 
 
 def _generator(random_state: np.random.RandomState) -> torch.Generator:

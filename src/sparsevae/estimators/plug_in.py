@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.estimators.base import TableEstimator
+from sparsevae.estimators.schema import check_state
 from sparsevae.likelihoods import Likelihood
 from sparsevae.metrics import log_likelihood
 from sparsevae.metrics.likelihood import CLOSED_FORMS
@@ -109,6 +110,7 @@ class PlugInEstimator(TableEstimator):
 
     def restore_state(self, state: dict[str, Any]) -> None:
         """Become the fitted estimator that `saved_state` described."""
+        check_state(state, type(self))
         self.__dict__.update(state)
 
 

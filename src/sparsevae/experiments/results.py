@@ -11,7 +11,6 @@ import io
 import json
 import math
 import os
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,6 +21,7 @@ import pandas as pd
 from sparsevae.exceptions import DataError
 from sparsevae.experiments.measures import Value
 from sparsevae.persistence import replacing
+from sparsevae.persistence.locks import lock
 
 __all__ = ["COLUMNS", "FAILED", "KEY", "Key", "Results", "read_value", "run_of"]
 
@@ -171,7 +171,7 @@ class Results:
     def _locked(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("a+b") as file:
-            _lock(file.fileno())
+            lock(file)
             # Only a process that was killed while it held the lock can have left these.
             for left in [
                 *self.folder.glob(".rows.*.partial.csv"),
@@ -226,16 +226,3 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
     return json.dumps(value)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -205,7 +205,7 @@ def _warn_of_counts(X: Matrix, likelihood: Likelihood, mean: np.ndarray, varianc
     if any(part.support != "real" for part, _ in likelihood.split(X.shape[1])) or mean.min() < 0:
         return
     values = np.asarray(X.data if hasattr(X, "tocsr") else X)
-    if _are_whole(values) and values.max() > 1 and resembles_counts(X, mean, variance):
+    if values.size and _are_whole(values) and values.max() > 1 and resembles_counts(X, mean, variance):
         _warn(
             "The table looks like counts and is fitted as real values. For counts pass "
             "likelihood='negative_binomial' or 'poisson', for words in documents 'multinomial'.",

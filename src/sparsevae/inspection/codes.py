@@ -249,8 +249,11 @@ def in_blocks(function: Callable[[Tensor], Tensor], n_rows: int, size: int) -> T
 
 
 def block_size(module: LatentModule) -> int:
-    """Rows in one pass through the network: a property of the model, not of the table."""
-    return int(np.clip(_CELLS_AT_ONCE // module.n_features, *_ROWS_AT_ONCE))
+    """Rows in one pass through the network: a property of the model, not of the table.
+
+    The last block of a table is filled up to this size, so that rows that cost much come in small blocks.
+    """
+    return int(np.clip(_CELLS_AT_ONCE // module.cells_per_row, *_ROWS_AT_ONCE))
 
 
 def fixed_draws(n_noise: int) -> Tensor:

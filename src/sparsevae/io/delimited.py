@@ -1,188 +1,196 @@
-"""CSV and TSV: a look at the first lines for separator, header and sample names, then the whole file."""
+"""CSV and TSV: one reader that looks at the first lines and goes on from there, cell by cell."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 
 from sparsevae.exceptions import DataError
-from sparsevae.io.formats import (
-    ID_NAMES,
-    RawTable,
-    ReadOptions,
-    how_to_drop,
-    no_id_column,
-    not_utf8,
-    open_text,
-)
+from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop, not_utf8, open_text
+from sparsevae.io.layout import LOGICAL, LOOK, Layout, find_layout, find_separator, read_number
+from sparsevae.io.spreadsheet import restore_text
 
 __all__ = ["read_delimited"]
 
-_LOOK = 100  # lines that decide
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-nan", "#n/a", "<na>"))
-_LOGICAL = frozenset(("true", "false"))
-_SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
+NumberedRow = tuple[int, list[str]]
 
 
 def read_delimited(path: Path, options: ReadOptions) -> RawTable:
-    """Read a CSV or TSV file; guess from its first lines what the file does not say."""
+    """Read a CSV or TSV file; guess from its first lines what the file does not say.
+
+    Empty cells and those that say NA are NaN. Text is NaN too, with its place in ``text``.
+    """
     try:
-        layout = _look_at(path, options)
-        frame = _read(path, layout)
+        with open_text(path) as file:
+            return _read(file, path, options)
     except UnicodeDecodeError as error:
         raise not_utf8(path) from error
-    except (pd.errors.ParserError, csv.Error) as error:
-        raise DataError(f"Expected as many fields in every line of {path}; {str(error).strip()}.") from error
-    names = list(layout.names)
-    if layout.id_position is None:
-        return RawTable(frame, names if layout.header else None, assumptions=layout.notes)
-    samples, id_name = frame.iloc[:, layout.id_position], names.pop(layout.id_position)
-    if layout.id_must_differ and not samples.is_unique:
-        repeated = samples[samples.duplicated()].iloc[0]
-        remedy = "Give the columns names and leave this one out."
-        if layout.header:
-            remedy = (
-                f"Leave it out ({how_to_drop([id_name])}), or label the rows with it (id_column='{id_name}', "
-                f"--id-column '{id_name}')."
+
+
+def _read(file: Iterable[str], path: Path, options: ReadOptions) -> RawTable:
+    lines = iter(file)
+    beginning = list(islice(lines, LOOK))
+    separator = find_separator(beginning, path)
+    careful = _Careful(chain(beginning, lines))
+    reader = csv.reader(careful, delimiter=separator, skipinitialspace=True, strict=True)
+    rows = _rows(reader, path)
+    look = list(islice(rows, LOOK))
+    if not look:
+        raise DataError(f"Expected a table in {path}; the file is empty.")
+    layout = find_layout([row for _, row in look], separator, options, path)
+    numbers = _Numbers(layout, path)
+    for line, row in look[1:] if layout.header else look:
+        numbers.add(line, row, careful=True)
+    for line, row in rows:
+        numbers.add(line, row, careful=careful.since_last())
+    return numbers.table()
+
+
+def _rows(reader: Iterator[list[str]], path: Path) -> Iterator[NumberedRow]:
+    """Rows with the numbers of their lines; blank lines are no rows, except inside of a single column."""
+    blank: list[int] = []
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            number = getattr(reader, "line_num", 0)
+            raise DataError(
+                f"Expected fields with closed quotes in {path}; line {number} is not such a one ({error})."
+            ) from error
+        if row is None:
+            return
+        number = getattr(reader, "line_num", 0)
+        if not row or (len(row) == 1 and not row[0].strip()):
+            blank.append(number)
+            continue
+        if len(row) == 1 and blank and blank[0] > 1:
+            yield from ((line, [""]) for line in blank)
+        blank = []
+        yield number, row
+
+
+class _Careful:
+    """Lines, and whether any since the last question has signs that `float` takes and a table must not."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = iter(lines)
+        self.seen = False
+
+    def __iter__(self) -> _Careful:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.lines)
+        if "_" in line or not line.isascii():
+            self.seen = True
+        return line
+
+    def since_last(self) -> bool:
+        seen, self.seen = self.seen, False
+        return seen
+
+
+@dataclass
+class _Numbers:
+    """The cells read so far, row after row."""
+
+    layout: Layout
+    path: Path
+    values: array[float] = field(default_factory=lambda: array("d"))
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    samples: list[str] = field(default_factory=list)
+    text: dict[int, Cell] = field(default_factory=dict)
+    logical: dict[int, Cell] = field(default_factory=dict)
+
+    def add(self, line: int, row: list[str], *, careful: bool) -> None:
+        """Take one more row.
+
+        Parameters
+        ----------
+        line : int
+            Its number in the file.
+        row : list of str
+        careful : bool
+            Whether `float` alone might take text for a number.
+        """
+        width = len(self.layout.names)
+        if len(row) != width:
+            raise DataError(
+                f"Expected as many fields in every line of {self.path}; got {width} before and {len(row)} in "
+                f"line {line}. Look for a separator that is missing or too many, or a text that needs quotes."
             )
+        if self.layout.id_position is not None:
+            self.samples.append(row.pop(self.layout.id_position))
+        begin = len(self.values)
+        try:
+            if careful or self.layout.decimal != ".":
+                raise ValueError
+            self.values.extend(map(float, row))
+        except ValueError:
+            del self.values[begin:]
+            self.values.extend(self._slowly(row))
+        self.lines.append(line)
+
+    def _slowly(self, row: list[str]) -> Iterator[float]:
+        for j, cell in enumerate(row):
+            number = read_number(cell, self.layout.decimal)
+            if number is None:
+                self.text.setdefault(j, Cell(len(self.lines), cell))
+                number = np.nan
+            elif cell.strip().lower() in LOGICAL:
+                self.logical.setdefault(j, Cell(len(self.lines), cell))
+            yield number
+
+    def table(self) -> RawTable:
+        """What was read, once all rows are in."""
+        layout, names = self.layout, [restore_text(name) for name in self.layout.names]
+        id_name = None if layout.id_position is None else names.pop(layout.id_position)
+        X = np.frombuffer(self.values, dtype=np.float64) if len(self.values) else np.empty(0)
+        X = X.reshape(len(self.lines), len(names))
+        for j, cell in self.logical.items():  # true and false beside 0 and 1, but not beside 2.5
+            if not (np.isin(X[:, j], (0.0, 1.0)) | np.isnan(X[:, j])).all():
+                self.text.setdefault(j, cell)
+        shown = id_name if layout.header else None
+        samples = None
+        if id_name is not None:
+            samples = np.array([restore_text(name) for name in self.samples], dtype=object)
+            if layout.id_must_differ:
+                _check_differ(self.samples, shown, self.path)
+        return RawTable(
+            X,
+            names if layout.header else None,
+            samples,
+            shown or "sample",
+            layout.notes,
+            self.text,
+            np.array(self.lines, dtype=np.int64),
+        )
+
+
+def _check_differ(samples: list[str], name: str | None, path: Path) -> None:
+    """Refuse sample names that were guessed and occur twice."""
+    seen: set[str] = set()
+    repeated = next((value for value in samples if value in seen or seen.add(value)), None)  # type: ignore[func-returns-value]
+    if repeated is None:
+        return
+    remedy = "Give the columns names and leave this one out."
+    if name is not None:
+        remedy = (
+            f"Leave it out ({how_to_drop([name])}), or label the rows with it (id_column='{name}', "
+            f"--id-column '{name}'), or take it for a feature (id_column='none')."
+        )
+    if read_number(repeated) is None:
         raise DataError(
             f"Expected numbers in the first column of {path}, or a different name in every row; got text "
             f"such as '{repeated}' more than once. {remedy}"
         )
-    frame = frame.drop(columns=frame.columns[layout.id_position])
-    id_name = id_name if layout.header and id_name else "sample"
-    return RawTable(frame, names if layout.header else None, samples.to_numpy(), id_name, layout.notes)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    separator: str
-    decimal: str
-    header: bool
-    names: tuple[str, ...]
-    id_position: int | None
-    id_must_differ: bool
-    notes: tuple[str, ...]
-
-
-def _look_at(path: Path, options: ReadOptions) -> _Layout:
-    with open_text(path) as file:
-        lines = [line for line in islice(file, _LOOK) if line.strip()]
-    if not lines:
-        raise DataError(f"Expected a table in {path}; the file is empty.")
-    notes = []
-    separator = _separator(path, lines[0])
-    if separator != ("\t" if ".tsv" in path.name.lower() else ","):
-        notes.append(f"Fields are separated by a {_SEPARATORS[separator]}.")
-    rows = list(csv.reader(lines, delimiter=separator))
-    decimal = "," if separator == ";" and _has_decimal_commas(rows) else "."
-    if decimal == ",":
-        notes.append("Numbers have a decimal comma.")
-    first, rest = rows[0], rows[1:]
-    # R's write.table gives the row names no heading: the first line is one field short.
-    unnamed_ids = bool(rest) and len(first) == len(rest[0]) - 1
-    header, why = _has_header(first, options.header, decimal)
-    if header and unnamed_ids:
-        first = ["", *first]
-    names = tuple(name.strip() for name in first) if header else tuple(f"x{j}" for j in range(len(first)))
-    if options.header is None:
-        notes.append(f"The first line {'holds the names' if header else 'holds data, not names'}: {why}.")
-    samples = rest if header else rows
-    position, reason, must_differ = _id_column(names, samples, header, options, decimal, path)
-    if position is not None:
-        label = f"column '{names[position]}'" if header and names[position] else "the first column"
-        notes.append(f"Sample names are in {label}: {reason}.")
-    return _Layout(separator, decimal, header, names, position, must_differ, tuple(notes))
-
-
-def _read(path: Path, layout: _Layout) -> pd.DataFrame:
-    # Names come later: pandas would rename those that occur twice.
-    return pd.read_csv(
-        path,
-        sep=layout.separator,
-        decimal=layout.decimal,
-        header=None,
-        names=range(len(layout.names)),
-        index_col=False,
-        skiprows=1 if layout.header else 0,
-        encoding="utf-8-sig",
-        converters={} if layout.id_position is None else {layout.id_position: str},
-        skipinitialspace=True,
-        low_memory=False,
+    raise DataError(
+        f"Expected a different name in every row of the first column of {path}, by its heading; got "
+        f"'{repeated}' more than once. {remedy}"
     )
-
-
-def _separator(path: Path, line: str) -> str:
-    expected = "\t" if ".tsv" in path.name.lower() else ","
-    # The expected one wins a tie; a file of one column has none of them.
-    return max([expected, *_SEPARATORS], key=line.count)
-
-
-def _has_decimal_commas(rows: list[list[str]]) -> bool:
-    cells = [cell for row in rows[1:] for cell in row if not _is_number(cell, ".")]
-    return any(_is_number(cell, ",") for cell in cells)
-
-
-def _has_header(first: Sequence[str], given: bool | None, decimal: str) -> tuple[bool, str]:
-    if given is not None:
-        return given, "as asked"
-    cells = first[1:] or first
-    words = [cell for cell in cells if not _is_number(cell, decimal)]
-    if words:
-        return True, f"it has words such as '{words[0].strip()}'"
-    if _counts_columns(first) or _counts_columns(cells):
-        return True, "it counts the columns"
-    if first[0].strip() == "" and len(first) > 1:
-        return True, "its first field is empty"
-    return False, "every field of it is a number"
-
-
-def _counts_columns(cells: Sequence[str]) -> bool:
-    # In a narrow table 1, 2, 3 may well be the answers of the first person.
-    texts = [cell.strip() for cell in cells]
-    return len(texts) >= 6 and any(texts == [str(start + j) for j in range(len(texts))] for start in (0, 1))
-
-
-def _id_column(
-    names: Sequence[str],
-    rows: list[list[str]],
-    header: bool,
-    options: ReadOptions,
-    decimal: str,
-    path: Path,
-) -> tuple[int | None, str, bool]:
-    """Position of the sample names, why they are thought to be there, and whether they must differ."""
-    wanted = options.id_column
-    if wanted == "none":
-        return None, "", False
-    if wanted is not None:
-        if wanted not in names:
-            raise no_id_column(wanted, path)
-        return names.index(wanted), "as asked", False
-    if len(names) < 2 or (header and names[0] in options.columns_to_drop(names)):
-        return None, "", False
-    values = [row[0].strip() for row in rows if row]
-    differ = len(set(values)) == len(values)
-    if header and names[0] == "":
-        return 0, "it has no heading", False
-    if any(not _is_number(value, decimal) for value in values):
-        return 0, "it holds text", True
-    if header and names[0].lower() in ID_NAMES and differ:
-        return 0, "of its heading", False
-    return None, "", False
-
-
-def _is_number(cell: str, decimal: str) -> bool:
-    cell = cell.strip()
-    if cell.lower() in _MISSING or cell.lower() in _LOGICAL:
-        return True
-    try:
-        float(cell if decimal == "." else cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True

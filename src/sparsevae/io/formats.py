@@ -1,4 +1,4 @@
-"""Readers of NPY, NPZ, Parquet, Matrix Market and H5AD: numbers, names and what was assumed, unchecked.
+"""Readers of NPY, NPZ, Parquet and H5AD: numbers, names and what was assumed, unchecked.
 
 Every reader takes a path and `ReadOptions` and returns a `RawTable`.
 """
@@ -7,29 +7,31 @@ from __future__ import annotations
 
 import gzip
 import io
-import zipfile
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, NamedTuple, TextIO, cast
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.io import mmread
 
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.io.memory import check_room
+from sparsevae.io.probe import check_hdf5
 
 __all__ = [
     "ID_NAMES",
+    "Cell",
     "RawTable",
     "ReadOptions",
     "how_to_drop",
     "no_id_column",
     "not_utf8",
+    "open_bytes",
     "open_text",
     "read_h5ad",
-    "read_matrix_market",
     "read_names",
     "read_npy",
     "read_npz",
@@ -109,48 +111,68 @@ _KINDS = (
 )
 
 
+class Cell(NamedTuple):
+    """A cell that is no number: its row, counted from 0, and what is in it."""
+
+    row: int
+    content: object
+
+
 @dataclass(frozen=True)
 class RawTable:
-    """What a reader found: an array, sparse matrix or data frame as it lies in the file, with its names."""
+    """What a reader found, unchecked.
+
+    Attributes
+    ----------
+    X : ndarray, sparse matrix or data frame of shape (n_rows, n_columns)
+        As it lies in the file; NaN where a cell is empty.
+    feature_names, sample_names : sequence of str, optional
+    id_name : str, optional
+        Heading of the sample names.
+    assumptions : tuple of str
+        What was guessed, one sentence each.
+    text : mapping
+        From a column to the first of its cells that is no number and not empty.
+    lines : ndarray of shape (n_rows,), optional
+        Line of a text file that each row is in.
+    """
 
     X: np.ndarray | sparse.spmatrix | pd.DataFrame
     feature_names: Sequence[str] | np.ndarray | None = None
     sample_names: Sequence[str] | np.ndarray | None = None
     id_name: str | None = None
     assumptions: tuple[str, ...] = ()
+    text: Mapping[int, Cell] = field(default_factory=dict)
+    lines: np.ndarray | None = None
 
 
 def read_npy(path: Path, options: ReadOptions) -> RawTable:
     """A numpy array, not read into memory before it is used."""
-    try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise DataError(
-            f"Expected a plain array of numbers in {path}; got something else ({error})."
-        ) from error
-    return RawTable(X)
+    return RawTable(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def read_npz(path: Path, options: ReadOptions) -> RawTable:
     """A sparse matrix of `scipy.sparse.save_npz`, or arrays ``X`` and ``feature_names`` of `numpy.savez`."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            entries = set(archive.files)
-            if "indptr" in entries:
-                return RawTable(sparse.load_npz(path))
-            key = "X" if "X" in entries else next(iter(entries)) if len(entries) == 1 else None
-            if key is None:
-                raise DataError(
-                    f"Expected {path} to hold a scipy sparse matrix or an array called X; got "
-                    f"{', '.join(sorted(entries))}."
-                )
-            return RawTable(archive[key], archive["feature_names"] if "feature_names" in entries else None)
-    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"Expected {path} to be an archive of numpy or scipy; it is damaged ({error})."
-        ) from error
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        entries = set(archive.files)
+        if "format" in entries and "shape" in entries:
+            _check_sparse_sizes(archive, path)
+            return RawTable(sparse.load_npz(path))
+        key = "X" if "X" in entries else next(iter(entries)) if len(entries) == 1 else None
+        if key is None:
+            raise DataError(
+                f"Expected {path} to hold a scipy sparse matrix or an array called X; got "
+                f"{', '.join(sorted(entries)) or 'nothing'}."
+            )
+        return RawTable(archive[key], archive["feature_names"] if "feature_names" in entries else None)
+
+
+def _check_sparse_sizes(archive: Mapping[str, np.ndarray], path: Path) -> None:
+    """Refuse a sparse matrix whose shape cannot be true, before scipy makes room for it."""
+    shape = np.asarray(archive["shape"])
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or not (shape >= 0).all():
+        raise DataError(f"Expected {path} to hold rows and columns; got a matrix of shape {shape.tolist()}.")
+    check_room(8 * (int(shape.max()) + 1), path)  # the pointers of its rows or columns
 
 
 def read_parquet(path: Path, options: ReadOptions) -> RawTable:
@@ -161,8 +183,6 @@ def read_parquet(path: Path, options: ReadOptions) -> RawTable:
         raise DataError(
             "Expected pyarrow, to read Parquet; it is not installed: pip install 'sparsevae[parquet]'."
         ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"Expected {path} to be a Parquet file; it cannot be read ({error}).") from error
     labels, notes = _split_labels(frame, options.id_column, path)
     if labels is not None and labels.name in frame.columns:
         frame = frame.drop(columns=labels.name)
@@ -192,17 +212,6 @@ def _split_labels(
     return None, ()
 
 
-def read_matrix_market(path: Path, options: ReadOptions) -> RawTable:
-    """A sparse matrix in text, without names."""
-    try:
-        X = mmread(path)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(
-            f"Expected {path} to be in Matrix Market format; it cannot be read ({error})."
-        ) from error
-    return RawTable(X)
-
-
 def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     """An AnnData file: X or a layer, with the names of cells and genes."""
     try:
@@ -211,10 +220,8 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
         raise DataError(
             "Expected anndata, to read H5AD; it is not installed: pip install 'sparsevae[anndata]'."
         ) from error
-    try:
-        cells = anndata.read_h5ad(path)
-    except Exception as error:  # h5py's and anndata's own, and many built-in ones
-        raise DataError(f"Expected {path} to be an H5AD file; it cannot be read ({error}).") from error
+    check_hdf5(path)
+    cells = anndata.read_h5ad(path)
     if options.layer is not None and options.layer not in cells.layers:
         there = ", ".join(cells.layers) or "none"
         raise DataError(f"Expected a layer '{options.layer}' in {path}; there is {there}.")
@@ -242,7 +249,7 @@ def read_names(path: Path) -> np.ndarray:
 
 def open_text(path: Path) -> TextIO:
     """A text file in UTF-8, with or without a byte order mark or gzip around it."""
-    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def how_to_drop(names: Sequence[str], most: int = 5) -> str:
@@ -259,7 +266,7 @@ def no_id_column(name: str, path: Path) -> DataError:
 
 def not_utf8(path: Path) -> DataError:
     """The error for a text file that is not in UTF-8, with the place where that shows."""
-    with _open_bytes(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
@@ -271,26 +278,42 @@ def not_utf8(path: Path) -> DataError:
     return DataError(f"Expected {path} to be text in UTF-8. Save it again as UTF-8.")
 
 
-def to_numbers(frame: pd.DataFrame, names: np.ndarray | None, path: Path) -> np.ndarray:
-    """The values of a data frame; of columns that are not numbers, the names and an example."""
-    text = [j for j in range(frame.shape[1]) if _is_text(frame.iloc[:, j])]
-    if text:
-        column = frame.iloc[:, text[0]]
-        words = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-        row = int(np.argmax(words.to_numpy()))
-        labels = [str(j + 1) if names is None else f"'{names[j]}'" for j in text]
-        shown = ", ".join(labels[:5]) + (f" and {len(text) - 5} more" if len(text) > 5 else "")
-        remedy = "" if names is None else f" ({how_to_drop([names[j] for j in text])})"
-        raise DataError(
-            f"Expected numbers in every column of {path}; got something else in column {shown}, for example "
-            f"'{column.iloc[row]}' in row {row + 1}. Leave it out{remedy}, or encode it as numbers."
-        )
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+def to_numbers(frame: pd.DataFrame) -> tuple[np.ndarray, dict[int, Cell]]:
+    """The values of a data frame in float64, and of each column with something else its first such cell.
+
+    Cells without a value, and those with something else, are NaN. Decimals are numbers; dates and categories
+    are not.
+    """
+    X = np.full(frame.shape, np.nan)
+    others: dict[int, Cell] = {}
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c":
+            X[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            continue
+        values = [_to_number(value) for value in column.astype(object)]
+        wrong = next((i for i, value in enumerate(values) if value is None), None)
+        if isinstance(column.dtype, pd.CategoricalDtype) and len(column):
+            wrong = 0
+        if wrong is not None:
+            others[j] = Cell(wrong, column.iloc[wrong])
+        X[:, j] = [np.nan if value is None else value for value in values]
+    return X, others
 
 
-def _open_bytes(path: Path) -> BinaryIO:
+def _to_number(value: object) -> float | None:
+    if isinstance(value, bool | int | float | np.number | np.bool_ | Decimal) and not isinstance(
+        value, np.complexfloating | np.timedelta64
+    ):
+        return float(value)
+    missing = value is None or value is pd.NA or value is pd.NaT
+    return float("nan") if missing else None
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """A file of bytes, with or without gzip around it."""
     return cast(BinaryIO, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb"))
 
 
 def _is_text(column: pd.Series) -> bool:
-    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+    return not pd.api.types.is_numeric_dtype(column) and any(isinstance(value, str) for value in column)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import zipfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
 from sparsevae.exceptions import DataError
 
-__all__ = ["available_bytes", "bytes_needed", "check_memory"]
+__all__ = ["available_bytes", "bytes_needed", "check_memory", "check_room"]
 
 _LOOK = 1 << 20  # bytes of a text file from which its cells are counted
 _NUMBER = 16  # bytes for a cell: once as it was read, once in the array
@@ -26,7 +27,12 @@ def check_memory(path: Path, ending: str) -> None:
     ending : str
         That decides the format.
     """
-    needed, available = bytes_needed(path, ending), available_bytes()
+    check_room(bytes_needed(path, ending), path)
+
+
+def check_room(needed: float, path: Path) -> None:
+    """Refuse a table that needs so many bytes, if there are fewer."""
+    available = available_bytes()
     if available is not None and needed > available:
         raise DataError(
             f"Expected a table that fits into memory; {path} needs about {needed / 1e9:.1f} GB as numbers, "
@@ -41,7 +47,7 @@ def bytes_needed(path: Path, ending: str) -> int:
         return 0
     if ending in (".csv", ".tsv", ".txt"):
         return _of_text(path)
-    if ending == ".npz":
+    if ending in (".npz", ".xlsx"):
         with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             return sum(entry.file_size for entry in archive.infolist())
     return path.stat().st_size
@@ -70,8 +76,8 @@ def _of_text(path: Path) -> int:
             try:
                 with gzip.open(raw) as packed:
                     look = packed.read(_LOOK)
-            except (OSError, EOFError):
-                return 0  # no gzip: refused by its reader, with the reason
+            except (OSError, EOFError, zlib.error):
+                return 0  # damaged, or no gzip: refused by its reader, with the reason
             size *= len(look) / max(raw.tell(), 1)
         else:
             look = raw.read(_LOOK)

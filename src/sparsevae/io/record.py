@@ -24,7 +24,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
         return None
     try:
         content = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(
             f"Expected {path} as sparsevae wrote it; it is cut off or changed ({error}). Make it again."
         ) from error

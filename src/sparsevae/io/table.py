@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.exceptions import DataError, ParameterError, SparseVAEError
 from sparsevae.io import formats, survey_files
 from sparsevae.io.delimited import read_delimited
-from sparsevae.io.formats import RawTable, ReadOptions, how_to_drop
+from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop
+from sparsevae.io.matrix_market import read_matrix_market
 from sparsevae.io.memory import check_memory
 from sparsevae.io.text import TextOptions, as_text_options, fingerprint_folder, read_documents
 from sparsevae.validation import canonical_csr
 
-__all__ = ["Fingerprint", "TableFile", "blocks_of_values", "list_names", "read_table"]
+__all__ = ["READERS", "Fingerprint", "Reader", "TableFile", "blocks_of_values", "list_names", "read_table"]
 
-_READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
-    ".csv": read_delimited,
-    ".tsv": read_delimited,
-    ".txt": read_delimited,
-    ".npy": formats.read_npy,
-    ".npz": formats.read_npz,
-    ".parquet": formats.read_parquet,
-    ".mtx": formats.read_matrix_market,
-    ".h5ad": formats.read_h5ad,
-    ".sav": survey_files.read_sav,
-    ".zsav": survey_files.read_sav,
-    ".dta": survey_files.read_dta,
-    ".xlsx": survey_files.read_xlsx,
+
+class Reader(NamedTuple):
+    """How files of an ending are read; a new format is a line in `READERS`.
+
+    Attributes
+    ----------
+    read : callable
+        Takes a path and `ReadOptions`, returns a `RawTable`. Whatever it raises becomes one sentence.
+    kind : str
+        What such a file is, for that sentence.
+    packed : bool
+        Whether it may be gzipped.
+    """
+
+    read: Callable[[Path, ReadOptions], RawTable]
+    kind: str
+    packed: bool = False
+
+
+READERS: dict[str, Reader] = {
+    ".csv": Reader(read_delimited, "a table in text", packed=True),
+    ".tsv": Reader(read_delimited, "a table in text", packed=True),
+    ".txt": Reader(read_delimited, "a table in text", packed=True),
+    ".npy": Reader(formats.read_npy, "a plain array of numbers, saved by numpy"),
+    ".npz": Reader(formats.read_npz, "an archive of numpy or scipy"),
+    ".parquet": Reader(formats.read_parquet, "a Parquet file"),
+    ".mtx": Reader(read_matrix_market, "a matrix in Matrix Market format", packed=True),
+    ".h5ad": Reader(formats.read_h5ad, "an H5AD file"),
+    ".sav": Reader(survey_files.read_sav, "an SPSS file"),
+    ".zsav": Reader(survey_files.read_sav, "an SPSS file"),
+    ".dta": Reader(survey_files.read_dta, "a Stata file"),
+    ".xlsx": Reader(survey_files.read_xlsx, "an Excel workbook"),
 }
+"""The formats by the ending of a file's name."""
+
 _BLOCK = 1 << 22  # values looked at together
-_COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")
 
 Matrix: TypeAlias = np.ndarray | sparse.csr_matrix
 
@@ -168,48 +190,95 @@ def read_table(
     path = Path(path)
     documents = as_text_options(text) or (TextOptions() if path.is_dir() else None)
     options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names, documents)
-    if documents is not None:
-        _check_there(path)
-        raw = read_documents(path, documents, id_column)
+    if documents is None:
+        reader = READERS[_check_file(path)]
     else:
-        ending = _check_file(path)
-        check_memory(path, ending)
-        raw = _READERS[ending](path, options)
-    X, names, samples = raw.X, raw.feature_names, raw.sample_names
-    if sparse.issparse(X):
+        _check_there(path)
+        reader = Reader(_read_documents, "a folder of documents, or a table with a column of them")
+    raw = _read(path, reader, options)
+    X, names, samples, words, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
+    if isinstance(X, pd.DataFrame):
+        X, words = formats.to_numbers(X)
+    elif sparse.issparse(X):
         X = canonical_csr(X, str(path))
+    if X.ndim != 2:
+        raise DataError(f"Expected rows and columns in {path}; got an array of shape {X.shape}.")
+    names, samples = _as_text(names), _as_text(samples)
+    _check_lengths(X, names, samples, path)
     if options.transpose:
-        X = formats.to_numbers(X, _as_text(names), path) if isinstance(X, pd.DataFrame) else X
-        X, names, samples = X.T, samples, names
+        _refuse_text(words, names, lines, path)
+        X, names, samples, lines = X.T, samples, names, None
     if options.feature_names is not None:
         names = _names_from(Path(options.feature_names), X.shape[-1])
-    names, samples = _as_text(names), _as_text(samples)
     _check_names(names, path)
-    X, names, left_out = _drop(X, names, options, path)
-    _check_shape(X, path)
-    if isinstance(X, pd.DataFrame):
-        X = formats.to_numbers(X, names, path)
+    kept, left_out = _kept_columns(X.shape[1], names, options, path)
+    if left_out:
+        X, names = X[:, kept], None if names is None else names[kept]
+        words = {new: words[old] for new, old in enumerate(kept.tolist()) if old in words}
+    if 0 in X.shape:
+        raise DataError(
+            f"Expected at least one row and one column of numbers in {path}; got {X.shape[0]} x {X.shape[1]}."
+        )
+    _refuse_text(words, names, lines, path)
     X = X if isinstance(X, np.ndarray) else X.tocsr()
-    _check_cells(X, names, path)
+    _check_cells(X, names, lines, path)
     notes = (*raw.assumptions, *left_out, *_suspicious_columns(X, names))
     return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
 
 
+def _read(path: Path, reader: Reader, options: ReadOptions) -> RawTable:
+    """Call a reader; whatever it or the library below it raises becomes one sentence about the file."""
+    try:
+        if path.is_file():
+            check_memory(path, _ending(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries; what matters is refused
+            return reader.read(path, options)
+    except SparseVAEError:
+        raise
+    except MemoryError as error:
+        raise DataError(
+            f"Expected a table that fits into memory; {path} needs more than there is, or its sizes are "
+            "damaged. Take fewer rows or columns, or save it as NPY, which is read piece by piece (NPZ if it "
+            "is mostly zeros)."
+        ) from error
+    except EOFError as error:
+        raise DataError(
+            f"Expected {path} to be {reader.kind}; the file is cut off. Copy it again, or make it again."
+        ) from error
+    except Exception as error:  # libraries raise what they like
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file system's own words: not found, no permission
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(
+            f"Expected {path} to be {reader.kind}; it cannot be read as one: it is damaged, or something "
+            f"else ({reason})."
+        ) from error
+
+
+def _read_documents(path: Path, options: ReadOptions) -> RawTable:
+    assert isinstance(options.text, TextOptions)
+    return read_documents(path, options.text, options.id_column)
+
+
 def _check_file(path: Path) -> str:
     """Return the ending that decides the format; refuse a file that is absent, empty or of no known kind."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        ending = path.with_suffix("").suffix.lower()
-        if ending in _READERS and ending not in _COMPRESSIBLE:
-            raise DataError(f"Expected {ending} without gzip around it; got {path}. Unpack it first.")
+    ending = _ending(path)
+    if path.suffix.lower() == ".gz" and ending in READERS and not READERS[ending].packed:
+        raise DataError(f"Expected {ending} without gzip around it; got {path}. Unpack it first.")
     _check_there(path)
-    if ending not in _READERS:
+    if ending not in READERS:
         raise DataError(
-            f"Expected a file that ends in {', '.join(_READERS)}; got {path.name}. Save the table as CSV."
+            f"Expected a file that ends in {', '.join(READERS)}; got {path.name}. Save the table as CSV."
         )
     if path.stat().st_size == 0:
         raise DataError(f"Expected a table in {path}; the file is empty.")
     return ending
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() if ending == ".gz" else ending
 
 
 def _check_there(path: Path) -> None:
@@ -236,30 +305,27 @@ def _as_text(names: Sequence[str] | np.ndarray | None) -> np.ndarray | None:
     return None if names is None else np.asarray(names, dtype=object).astype(str)
 
 
-def _drop(
-    X: Matrix | pd.DataFrame, names: np.ndarray | None, options: ReadOptions, path: Path
-) -> tuple[Matrix | pd.DataFrame, np.ndarray | None, tuple[str, ...]]:
-    if not options.drop:
-        return X, names, ()
+def _kept_columns(
+    n_columns: int, names: np.ndarray | None, options: ReadOptions, path: Path
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Positions of the columns to keep, and a sentence on those that are left out."""
     unwanted = options.columns_to_drop([] if names is None else names.tolist())
     absent = [name for name in unwanted if names is None or name not in names]
     if absent and options.strict:
         raise DataError(f"Expected to leave out {list_names(absent)}; {path} has no such column.")
     if names is None or len(absent) == len(unwanted):
-        return X, names, ()
+        return np.arange(n_columns), ()
     drop = np.isin(names, unwanted)
-    keep = np.flatnonzero(~drop)
-    left_out = (f"Left out as asked: {list_names(names[drop], 20)}.",)
-    return X.iloc[:, keep] if isinstance(X, pd.DataFrame) else X[:, keep], names[keep], left_out
+    return np.flatnonzero(~drop), (f"Left out as asked: {list_names(names[drop], 20)}.",)
 
 
-def _check_shape(X: Matrix | pd.DataFrame, path: Path) -> None:
-    if X.ndim != 2:
-        raise DataError(f"Expected rows and columns in {path}; got an array of shape {X.shape}.")
-    if 0 in X.shape:
-        raise DataError(
-            f"Expected at least one row and one column of numbers in {path}; got {X.shape[0]} x {X.shape[1]}."
-        )
+def _check_lengths(X: Matrix, names: np.ndarray | None, samples: np.ndarray | None, path: Path) -> None:
+    for what, found, n in (("columns", names, X.shape[1]), ("rows", samples, X.shape[0])):
+        if found is not None and found.shape != (n,):
+            raise DataError(
+                f"Expected a name for each of the {n} {what} of {path}; got {found.size} names. Write the "
+                "file again with as many."
+            )
 
 
 def _check_names(names: np.ndarray | None, path: Path) -> None:
@@ -272,27 +338,64 @@ def _check_names(names: np.ndarray | None, path: Path) -> None:
     )
 
 
-def _check_cells(X: Matrix, names: np.ndarray | None, path: Path) -> None:
+def _refuse_text(
+    text: Mapping[int, Cell], names: np.ndarray | None, lines: np.ndarray | None, path: Path
+) -> None:
+    """Refuse columns that hold something else than numbers, with the first such cell."""
+    if not text:
+        return
+    columns = sorted(text)
+    cell = text[columns[0]]
+    labels = [_name(names, j) for j in columns]
+    shown = ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+    remedy = "" if names is None else f" ({how_to_drop([names[j] for j in columns])})"
+    raise DataError(
+        f"Expected numbers in every column of {path}; got something else in column {shown}, for example "
+        f"'{str(cell.content)[:60]}' in {_row(cell.row, lines)}. Leave it out{remedy}, or encode it as "
+        "numbers."
+    )
+
+
+def _check_cells(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None, path: Path) -> None:
+    """Refuse what is no finite number; cells without a value are NaN up to here."""
     if X.dtype.kind in "biu":
         return
     if X.dtype.kind != "f":
         raise DataError(f"Expected numbers in {path}; got values of type {X.dtype}.")
     if all(np.isfinite(values).all() for values in blocks_of_values(X)):
         return
-    if not isinstance(X, np.ndarray):
-        entries = X.tocoo()
-        rows, columns = (index[~np.isfinite(entries.data)] for index in (entries.row, entries.col))
-    else:
-        rows, columns = np.nonzero(~np.isfinite(X))
-    where = f"column {_name(names, int(columns[0]))}, row {int(rows[0]) + 1}"
-    n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
-    if n_missing:
-        empty = f"{n_missing} {'is' if n_missing == 1 else 'are'} empty"
-        raise DataError(
-            f"Expected a number in every cell of {path}; {empty}, the first in {where}. Missing values are "
-            "not supported yet: fill them in, or leave out such rows or columns."
-        )
+    _refuse_missing(X, names, lines, path)
+    row, column = _first_cell(X, np.isinf)
+    where = f"column {_name(names, column)}, {_row(row, lines)}"
     raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
+
+
+def _refuse_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None, path: Path) -> None:
+    """Refuse empty cells. A model that takes them needs nothing but that this is not called."""
+    n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
+    if not n_missing:
+        return
+    row, column = _first_cell(X, np.isnan)
+    where = f"column {_name(names, column)}, {_row(row, lines)}"
+    empty = f"{n_missing} {'is' if n_missing == 1 else 'are'} empty"
+    raise DataError(
+        f"Expected a number in every cell of {path}; {empty}, the first in {where}. Missing values are "
+        "not supported yet: fill them in, or leave out such rows or columns."
+    )
+
+
+def _first_cell(X: Matrix, is_wanted: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
+    """Row and column of the first cell that is wanted."""
+    if isinstance(X, np.ndarray):
+        row, column = np.argwhere(is_wanted(X))[0]
+        return int(row), int(column)
+    entries = X.tocoo()
+    at = np.flatnonzero(is_wanted(entries.data))[0]
+    return int(entries.row[at]), int(entries.col[at])
+
+
+def _row(row: int, lines: np.ndarray | None) -> str:
+    return f"row {row + 1}" if lines is None else f"row {row + 1} (line {lines[row]})"
 
 
 def _suspicious_columns(X: Matrix, names: np.ndarray | None) -> list[str]:

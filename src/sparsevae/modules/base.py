@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsevae.divergences import kl_standard_normal
-from sparsevae.exceptions import ParameterError
+from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.likelihoods import Likelihood, Mixed
 from sparsevae.modules.batch import Batch
 from sparsevae.modules.encoder import Encoder
@@ -211,6 +211,11 @@ class LatentModule(nn.Module, ABC):
         return torch.eye(self.n_factors).to(self.encoder.mean_bias)
 
     @property
+    def cells_per_row(self) -> int:
+        """About how many numbers decoding makes of a row, beside a network that all features share."""
+        return self.n_features
+
+    @property
     def noise_variance(self) -> Tensor:
         """Noise variances in model units, ones for a likelihood without: shape (..., n_features)."""
         variance = self.observation.likelihood.noise_variance(self.nuisance.values())
@@ -312,12 +317,31 @@ class LatentModule(nn.Module, ABC):
         cls, values: Mapping[str, Any], observation: Observation, device: torch.device | str = "cpu"
     ) -> Self:
         """The module without replicates that `to_dict` described; units come with the tensors."""
-        module = cls(observation, cls.config_class(**values["config"]), generator=torch.Generator())
-        module.load_state_dict({name: values["tensors"][name] for name in module.state_dict()})
+        config, tensors = cls.config_class(**values["config"]), values["tensors"]
+        cls._check_tensors(observation, config, tensors)
+        module = cls(observation, config, generator=torch.Generator())
+        module.load_state_dict({name: tensors[name] for name in module.state_dict()})
         if module.mask is not None:
             rates = values["rates"].items()
             module.mask.set_rates(**{k: r.to(device) if isinstance(r, Tensor) else r for k, r in rates})
         return module.to(device)
+
+    @classmethod
+    def _check_tensors(
+        cls, observation: Observation, config: ModuleConfig, tensors: Mapping[str, Any]
+    ) -> None:
+        """Refuse tensors of other shapes than these settings give, before memory is taken for a module."""
+        if len(config.hidden_sizes) > len(tensors):
+            raise DataError(f"Expected weights for {len(config.hidden_sizes)} hidden layers")
+        with torch.device("meta"):  # shapes alone
+            expected = cls(observation, config).state_dict()
+        for name, like in expected.items():
+            found = tensors[name]
+            if not isinstance(found, Tensor) or found.shape != like.shape or found.dtype != like.dtype:
+                got = f"{tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+                raise DataError(f"Expected {name} of shape {tuple(like.shape)}; got {got}")
+            if found.is_floating_point() and not bool(found.isfinite().all()):
+                raise DataError(f"Expected finite numbers in {name}")
 
     def replicated(self) -> Iterator[tuple[str, Tensor]]:
         """Names and values of the state that differs between replicates and has their dimension in front."""

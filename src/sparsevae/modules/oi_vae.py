@@ -111,6 +111,11 @@ class OIVAEModule(LatentModule):
         output = self.decoder(self.mask.weight, z)
         return output if features is None else output.index_select(-1, features)
 
+    @property
+    def cells_per_row(self) -> int:
+        """The widest layers of all generators together: no two groups share one."""
+        return self.n_features + self.decoder.n_groups * max(self.config.hidden_sizes, default=1)
+
     def active(self) -> Tensor:
         """Which factors any group uses, as 0 and 1: shape (..., n_factors)."""
         return self.mask.active()

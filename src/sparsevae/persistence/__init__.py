@@ -1,7 +1,7 @@
 """Fitted estimators on disk: tensors as safetensors, everything else as JSON, no pickle.
 
 A saved model is a directory of two files. ``model.safetensors`` has every array; ``model.json`` has the
-class, the parameters, what was fitted, and the checksum of the arrays. An estimator gives what it has learnt
+class, the parameters, what was fitted, and one checksum of both files. An estimator gives what it has learnt
 by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here knows a model's name.
 """
 
@@ -14,16 +14,30 @@ from sparsevae.persistence.directory import (
     save_estimator,
     unpack_estimator,
 )
-from sparsevae.persistence.replacement import replacing, replacing_directory
+from sparsevae.persistence.place import Place, keep_elsewhere, recover_place, take_place
+from sparsevae.persistence.replacement import (
+    check_writable,
+    finish_replacement,
+    replacing,
+    replacing_directory,
+    replacing_together,
+)
 
 __all__ = [
     "FORMAT_VERSION",
+    "Place",
     "SavedModelError",
     "SavedModelNotFoundError",
+    "check_writable",
+    "finish_replacement",
+    "keep_elsewhere",
     "load_estimator",
     "pack_estimator",
+    "recover_place",
     "replacing",
     "replacing_directory",
+    "replacing_together",
     "save_estimator",
+    "take_place",
     "unpack_estimator",
 ]

@@ -8,6 +8,7 @@ JSON), ``{"$dict": [[0, "gone"]]}`` for keys that are not text, ``{"$float": "na
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,12 @@ import torch
 from sparsevae.exceptions import ParameterError
 
 __all__ = ["decode", "encode"]
+
+_WIDTH = 256  # characters of an array of text, beyond which the text itself must be as long
+_COLUMN_TYPES = re.compile(
+    r"object|str|string(\[\w+\])?|bool(ean)?|[Uu]?[Ii]nt\d{1,2}|[Ff]loat\d{1,2}|category|"
+    r"datetime64\[\w+(, [\w/]+)?\]"
+)
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
@@ -69,7 +76,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     )
 
 
-def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """What `encode` was given.
 
     Parameters
@@ -77,7 +84,8 @@ def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     value : object
         From JSON.
     arrays : dict
-        Those that `encode` collected.
+        Those that `encode` collected. Each is taken out as it is used: a text that names one a thousand times
+        does not fill the memory with copies.
     """
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
@@ -139,11 +147,13 @@ def _encode_column(column: pd.Series | pd.Index, arrays: dict[str, np.ndarray], 
     return {"dtype": str(column.dtype), "values": _encode_array(values, arrays, name)}
 
 
-def _decode_column(content: Any, arrays: Mapping[str, np.ndarray]) -> pd.Index:
+def _decode_column(content: Any, arrays: dict[str, np.ndarray]) -> pd.Index:
+    if not _COLUMN_TYPES.fullmatch(content["dtype"]):
+        raise ValueError(f"no type of a column: {content['dtype']!r}")
     return pd.Index(decode(content["values"], arrays), dtype=content["dtype"])
 
 
-def _decode_frame(content: Any, arrays: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def _decode_frame(content: Any, arrays: dict[str, np.ndarray]) -> pd.DataFrame:
     index = _decode_column(content["index"], arrays)
     if index.equals(pd.RangeIndex(len(index))):
         index = pd.RangeIndex(len(index))
@@ -153,28 +163,38 @@ def _decode_frame(content: Any, arrays: Mapping[str, np.ndarray]) -> pd.DataFram
     return frame
 
 
-def _decode_objects(content: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    flat = np.empty(len(content["items"]), dtype=object)
-    flat[:] = [decode(item, arrays) for item in content["items"]]
-    return flat.reshape(content["shape"]).astype(content["dtype"])
+def _decode_objects(content: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    items, shape, dtype = content["items"], content["shape"], np.dtype(content["dtype"])
+    flat = np.empty(len(items), dtype=object)
+    flat[:] = [decode(item, arrays) for item in items]
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"no shape of an array: {shape!r}")
+    if dtype.kind == "U":
+        # Not much wider than the text demands: a width from a file might be any number.
+        width = max((len(item) for item in items), default=0)
+        if not all(isinstance(item, str) for item in items) or dtype.itemsize > 4 * max(width, _WIDTH):
+            raise ValueError(f"no text of type {dtype.str[:20]}")
+    elif dtype.kind != "O":
+        raise ValueError(f"no type of texts: {dtype.str[:20]}")
+    return flat.reshape(shape).astype(dtype)
 
 
-def _decode_random_state(content: Any, arrays: Mapping[str, np.ndarray]) -> np.random.RandomState:
+def _decode_random_state(content: Any, arrays: dict[str, np.ndarray]) -> np.random.RandomState:
     state = np.random.RandomState()
     state.set_state(decode(content, arrays))
     return state
 
 
 _DECODERS = {
-    "$array": lambda content, arrays: np.array(arrays[content]),
+    "$array": lambda content, arrays: np.array(arrays.pop(content)),
     "$dict": lambda content, arrays: {decode(k, arrays): decode(v, arrays) for k, v in content},
     "$float": lambda content, arrays: float(content),
     "$frame": _decode_frame,
     "$index": _decode_column,
     "$objects": _decode_objects,
     "$random_state": _decode_random_state,
-    "$scalar": lambda content, arrays: arrays[content][()],
+    "$scalar": lambda content, arrays: arrays.pop(content)[()],
     "$slice": lambda content, arrays: slice(*decode(content, arrays)),
-    "$tensor": lambda content, arrays: torch.from_numpy(np.array(arrays[content])),
+    "$tensor": lambda content, arrays: torch.from_numpy(np.array(arrays.pop(content))),
     "$tuple": lambda content, arrays: tuple(decode(content, arrays)),
 }

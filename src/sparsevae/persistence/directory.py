@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
+import warnings
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,8 +14,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from sparsevae._version import __version__
-from sparsevae.exceptions import DataError
+from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.codec import decode, encode
+from sparsevae.persistence.durability import write_synced
+from sparsevae.persistence.place import MARKS, recover_place
 from sparsevae.persistence.replacement import replacing_directory
 
 __all__ = [
@@ -27,10 +30,13 @@ __all__ = [
     "unpack_estimator",
 ]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Raised by one whenever an older release could not read what this one writes."""
 
 _JSON, _TENSORS = "model.json", "model.safetensors"
+_SIGNED = 3  # the first format whose checksum covers all of the model
+_BLANK = "0" * 64
+_CHECKSUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
 
 
 class Saveable(Protocol):
@@ -72,11 +78,12 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
         If something else is at the path.
     """
     path = Path(path)
+    recover_place(path)
     _check_replaceable(path)
     text, tensors = pack_estimator(estimator)
     with replacing_directory(path) as written:
-        _write(written / _TENSORS, tensors)
-        _write(written / _JSON, text.encode())
+        write_synced(written / _TENSORS, tensors)
+        write_synced(written / _JSON, text.encode())
     return path
 
 
@@ -92,9 +99,20 @@ def pack_estimator(estimator: Saveable) -> tuple[str, bytes]:
         "format_version": FORMAT_VERSION,
         "package_version": __version__,
         "class": type(estimator).__name__,
-        "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
+        "sha256": _BLANK,
     }
-    return json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False), tensors
+    text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
+    return sign(text.encode(), tensors).decode(), tensors
+
+
+def sign(text: bytes, tensors: bytes) -> bytes:
+    """The text of ``model.json`` with the checksum of all of the model in it, its own place left blank."""
+    found = _CHECKSUM.search(text)
+    assert found is not None
+    begin, end = found.span(1)
+    blank = text[:begin] + _BLANK.encode() + text[end:]
+    checksum = hashlib.sha256(blank + tensors).hexdigest()
+    return text[:begin] + checksum.encode() + text[end:]
 
 
 def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
@@ -112,13 +130,15 @@ def load_estimator(cls: type[Estimator], path: str | Path) -> Estimator:
         If files are missing, damaged, of a newer format, or of another class.
     """
     path = Path(path)
+    recover_place(path)
     for name in (_JSON, _TENSORS):
         if not (path / name).is_file():
             raise SavedModelNotFoundError(
                 f"Expected a saved model, a directory with {_JSON} and {_TENSORS}; got no {name} in {path}. "
                 "Check the path, and that the directory was copied whole."
             )
-    return unpack_estimator(cls, (path / _JSON).read_bytes(), (path / _TENSORS).read_bytes(), path)
+    document, arrays = _read((path / _JSON).read_bytes(), (path / _TENSORS).read_bytes(), path)
+    return _restore(cls, document, arrays, path)
 
 
 def unpack_estimator(cls: type[Estimator], text: str | bytes, tensors: bytes, path: str | Path) -> Estimator:
@@ -132,75 +152,97 @@ def unpack_estimator(cls: type[Estimator], text: str | bytes, tensors: bytes, pa
         What `pack_estimator` returned.
     path : str or Path
         Where they come from, for messages.
+
+    Raises
+    ------
+    SavedModelError
+        If they are damaged, of a newer format, or of another class.
     """
-    path = Path(path)
-    document = _read_document(text, path)
+    document, arrays = _read(text.encode() if isinstance(text, str) else text, tensors, Path(path))
+    return _restore(cls, document, arrays, Path(path))
+
+
+def _restore(cls: type[Estimator], document: dict[str, Any], arrays: dict[str, Any], path: Path) -> Estimator:
     if document["class"] != cls.__name__:
         raise SavedModelError(
             f"Expected a saved {cls.__name__}; got a {document['class']} in {path}. Load it with "
             f"{document['class']}.load."
         )
-    arrays = _read_tensors(tensors, path / _TENSORS, document["tensors_sha256"])
     try:
         estimator = cls(**decode(document["parameters"], arrays))
         estimator.restore_state(decode(document["state"], arrays))
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise SavedModelError(
-            f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got "
-            f"one that does not fit its tensors or this version ({str(error).splitlines()[0]}). Save the "
-            "model again."
-        ) from error
+    except (AssertionError, AttributeError, IndexError, KeyError, OverflowError, RecursionError) as error:
+        raise _misfit(path, document, error) from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise _misfit(path, document, error) from error
     return estimator
 
 
-def _read_document(text: str | bytes, path: Path) -> dict[str, Any]:
-    damaged = SavedModelError(
-        f"Expected {path / _JSON} as save wrote it; got a file that is cut off or changed. Copy it again, "
-        "or save the model again."
+def _misfit(path: Path, document: dict[str, Any], error: Exception) -> SavedModelError:
+    reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+    return SavedModelError(
+        f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got one "
+        f"that does not fit its tensors or this version ({reason}). Save the model again."
     )
+
+
+def _read(text: bytes, tensors: bytes, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the arrays of a saved model, once their checksum is right."""
+    document = _parse(text, path)
+    if document["format_version"] >= _SIGNED:
+        if _CHECKSUM.search(text) is None or sign(text, tensors) != text:
+            raise _changed(path)
+    else:
+        if hashlib.sha256(tensors).hexdigest() != document["tensors_sha256"]:
+            raise _changed(path)
+        warnings.warn(
+            f"The model in {path} was saved by sparsevae {document['package_version']}, whose checksum "
+            "covers the arrays alone: a change of model.json would go unseen. Save it again to have all "
+            "of it covered.",
+            DataWarning,
+            stacklevel=4,
+        )
+    try:
+        return document, load_tensors(tensors)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise _changed(path) from error
+
+
+def _parse(text: bytes, path: Path) -> dict[str, Any]:
+    """The document in a model.json, with what every format has."""
     try:
         document = json.loads(text)
-    except ValueError as error:
-        raise damaged from error
-    if not isinstance(document, dict) or not isinstance(document.get("format_version"), int):
-        raise damaged
-    if document["format_version"] > FORMAT_VERSION:
+    except (ValueError, RecursionError) as error:
+        raise _changed(path) from error
+    written = document.get("format_version") if isinstance(document, dict) else None
+    if not isinstance(written, int) or isinstance(written, bool) or written < 1:
+        raise _changed(path)
+    if written > FORMAT_VERSION:
         raise SavedModelError(
-            f"Expected a model of format {FORMAT_VERSION} or older; got format "
-            f"{document['format_version']}, written by sparsevae "
-            f"{document.get('package_version', 'of a later version')}. Upgrade sparsevae to load it."
+            f"Expected a model of format {FORMAT_VERSION} or older; got format {written}, written by "
+            f"sparsevae {document.get('package_version', 'of a later version')}. Upgrade sparsevae to load "
+            "it."
         )
-    if {"package_version", "class", "tensors_sha256", "parameters", "state"} - document.keys():
-        raise damaged
+    checksum = "sha256" if written >= _SIGNED else "tensors_sha256"
+    if {"package_version", "class", checksum, "parameters", "state"} - document.keys():
+        raise _changed(path)
     return document
 
 
-def _read_tensors(content: bytes, path: Path, checksum: str) -> dict[str, Any]:
-    try:
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise SafetensorError("checksum")
-        return load_tensors(content)
-    except SafetensorError as error:
-        raise SavedModelError(
-            f"Expected {path} as save wrote it; got a file whose content does not match the checksum in "
-            f"{_JSON}: it is cut off or changed. Copy it again, or save the model again."
-        ) from error
+def _changed(path: Path) -> SavedModelError:
+    return SavedModelError(
+        f"Expected {path} as save wrote it; got content that does not match the checksum in {_JSON}: it is "
+        "cut off or changed. Copy it again, or save the model again."
+    )
 
 
 def _check_replaceable(path: Path) -> None:
     if not path.exists():
         return
-    inside = {entry.name for entry in path.iterdir()} if path.is_dir() else None
+    inside = {entry.name for entry in path.iterdir()} - {*MARKS} if path.is_dir() else None
     if inside is None or (inside and inside != {_JSON, _TENSORS}):
         what = "a file" if inside is None else "a directory with other things in it"
         raise SavedModelError(
             f"Expected a new directory, or one that holds nothing but a saved model; got {what}: {path}. "
             "Choose another path, or remove what is there."
         )
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten
-from sparsevae.report.words import visible
+from sparsevae.validation import visible
 
 __all__ = ["draw_mask"]
 

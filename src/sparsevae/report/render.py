@@ -13,7 +13,8 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from sparsevae.aliases import JSON
-from sparsevae.persistence import replacing
+from sparsevae.io.spreadsheet import neutralise_frame
+from sparsevae.persistence import replacing_together
 from sparsevae.report.figures import (
     correlation_figure,
     curve_figure,
@@ -26,7 +27,8 @@ from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor
 from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.typical import word_lists
-from sparsevae.report.words import direction_word, visible
+from sparsevae.report.words import direction_word
+from sparsevae.validation import visible
 
 __all__ = ["output_files", "render_html", "tables", "write_report"]
 
@@ -124,7 +126,7 @@ def output_files(path: Path) -> dict[str, Path]:
 
 
 def write_report(content: Content, path: str | Path) -> dict[str, Path]:
-    """Write the page, and its content as JSON and CSV beside it.
+    """Write the page, and its content as JSON and CSV beside it, as one set.
 
     Parameters
     ----------
@@ -133,7 +135,8 @@ def write_report(content: Content, path: str | Path) -> dict[str, Path]:
     path : str or Path
         Of the page. ``report.html`` comes with ``report.json`` and ``report.factors.csv``,
         ``report.features.csv``, ``report.links.csv`` and ``report.samples.csv``. Files of these names are
-        replaced.
+        replaced. In the CSV files a name that a spreadsheet would take for a formula has an apostrophe in
+        front.
 
     Returns
     -------
@@ -144,11 +147,14 @@ def write_report(content: Content, path: str | Path) -> dict[str, Path]:
     text = {
         "page": render_html(content),
         "json": json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n",
-        **{name: frame.to_csv(index=False, lineterminator="\n") for name, frame in tables(content).items()},
+        **{
+            name: neutralise_frame(frame).to_csv(index=False, lineterminator="\n")
+            for name, frame in tables(content).items()
+        },
     }
     named["page"].parent.mkdir(parents=True, exist_ok=True)
-    for name, target in named.items():
-        with replacing(target) as partial:
+    with replacing_together(list(named.values())) as partials:
+        for name, partial in zip(named, partials, strict=True):
             partial.write_text(text[name], "utf-8", newline="\n")
     return named
 

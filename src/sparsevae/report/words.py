@@ -7,12 +7,10 @@ from sparsevae.report.numbers import count, percent
 from sparsevae.report.schema import Content, Factor, Feature, Links, Refits
 from sparsevae.report.text import shorten
 
-__all__ = ["direction_word", "factor_label", "summarise", "visible"]
+__all__ = ["direction_word", "factor_label", "summarise"]
 
 _LABEL = 3  # features that name a factor
 _LONGEST = 36  # characters of a name in running text
-_TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_INVISIBLE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_TURNS))
 
 
 def summarise(content: Content) -> list[str]:
@@ -56,14 +54,6 @@ def factor_label(factor: Factor, links: Links, features: list[Feature]) -> str:
     chosen = factor["anchors"] or factor["links"]
     names = [shorten(features[links["feature"][link]]["name"], _LONGEST) for link in chosen[:_LABEL]]
     return ", ".join(names)
-
-
-def visible(text: str) -> str:
-    """Text without what cannot be seen: control characters, and marks that turn the direction of writing.
-
-    Without them a name cannot turn around the sentence that it stands in.
-    """
-    return text.translate(_INVISIBLE)
 
 
 def direction_word(direction: int) -> str:

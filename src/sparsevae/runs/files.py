@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
 import pandas as pd
 
 from sparsevae.exceptions import DataError
-from sparsevae.io.record import to_json
+from sparsevae.io.spreadsheet import neutralise_frame
 from sparsevae.io.table import list_names
-from sparsevae.persistence import replacing
+from sparsevae.persistence.place import MARKS
 from sparsevae.runs.record import read_run_record
 
-__all__ = ["FIT_FILES", "STABILITY_FILES", "check_place", "write_csv", "write_json"]
+__all__ = ["FIT_FILES", "STABILITY_FILES", "check_place", "estimate_size", "write_csv"]
 
 FIT_FILES = (
     "run.json",
@@ -35,11 +38,15 @@ _MODEL_FILES = {"model.json", "model.safetensors"}
 _REPORT_ENDINGS = (".json", ".factors.csv", ".features.csv", ".links.csv", ".samples.csv")
 
 _DIGITS = "%.7g"  # what a float32 holds
+_OTHER_BYTES = 1_000_000  # the history, the evidence and the log of a usual fit
 
 
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place for a run that holds something, unless it is a run alone and ``force`` is true."""
-    if not path.exists() and not path.is_symlink():
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise DataError(f"Expected a place for the run; {above} is a file. Choose another name.")
+    if not os.path.lexists(path):
         return
     if not path.is_dir():
         raise DataError(f"Expected a new directory for the run; {path} is a file. Choose another name.")
@@ -70,23 +77,42 @@ def check_place(path: Path, *, force: bool) -> None:
         )
 
 
-def write_json(path: Path, content: object) -> None:
-    """Write compact JSON; the file is complete or not there."""
-    with replacing(path) as partial:
-        partial.write_text(to_json(content, compact=True) + "\n", "utf-8")
+def estimate_size(n_samples: int, n_features: int, n_factors: int, hidden_sizes: Sequence[int]) -> int:
+    """About how many bytes a run takes on the disk, rather more than less."""
+    widths = (n_features, *hidden_sizes, n_factors)
+    weights = 2 * sum(below * above for below, above in pairwise(widths)) + 4 * n_features * n_factors
+    texts = 16 * n_factors * (n_samples + 2 * n_features)
+    return 4 * weights + texts + _OTHER_BYTES
 
 
 def write_csv(
-    frame: pd.DataFrame, target: Path | TextIO, *, index: bool = True, separator: str = ","
+    frame: pd.DataFrame,
+    target: Path | TextIO,
+    *,
+    index: bool = True,
+    separator: str = ",",
+    raw_names: bool = False,
 ) -> None:
-    """Write a data frame as text, with as many digits as the fit has."""
+    """Write a data frame as text, with as many digits as the fit has.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : Path or open file
+    index : bool
+    separator : str
+    raw_names : bool
+        Whether text is written as it is. By default a text that a spreadsheet would take for a formula gets
+        an apostrophe in front, which `read_table` takes away again.
+    """
+    frame = frame if raw_names else neutralise_frame(frame)
     frame.to_csv(target, sep=separator, index=index, float_format=_DIGITS, lineterminator="\n")
 
 
 def _foreign_entries(path: Path) -> list[str]:
     """What lies in a run and was not written by fit, stability or report."""
     entries = {entry.name: entry for entry in path.iterdir()}
-    ours = {*FIT_FILES, *STABILITY_FILES}
+    ours = {*FIT_FILES, *STABILITY_FILES, *MARKS}
     for name in entries:
         stem, dot, ending = name.rpartition(".")
         report = {name, *(stem + other for other in _REPORT_ENDINGS)}

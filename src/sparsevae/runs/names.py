@@ -12,7 +12,9 @@ from typing import Any
 
 from sparsevae.estimators import SparseVAE
 from sparsevae.io.record import to_json
+from sparsevae.io.spreadsheet import changed_names, neutralise_text
 from sparsevae.persistence import replacing_directory
+from sparsevae.persistence.place import MARKS
 
 __all__ = ["rename_factors"]
 
@@ -33,7 +35,10 @@ def rename_factors(path: Path, names: Names, model: SparseVAE) -> None:
         With the new names.
     """
     with replacing_directory(path) as folder:
-        shutil.copytree(path, folder, dirs_exist_ok=True, symlinks=True)
+        # A mark that a crash has left in the run must not take the place of this folder's own.
+        marks = shutil.ignore_patterns(*MARKS)
+        shutil.copytree(path, folder, dirs_exist_ok=True, symlinks=True, ignore=marks)
+        written = _as_written(names, json.loads((path / "run.json").read_text("utf-8")))
         for file, rename in _IN_JSON.items():
             if (folder / file).is_file():
                 content = json.loads((folder / file).read_text("utf-8"))
@@ -42,13 +47,22 @@ def rename_factors(path: Path, names: Names, model: SparseVAE) -> None:
                 (folder / file).write_text(text, "utf-8")
         for file in ("loadings.csv", "effects.csv", "factors.csv", "selection.csv"):
             if (folder / file).is_file():
-                _rename_header(folder / file, names)
+                _rename_header(folder / file, written)
         if (folder / "stability.csv").is_file():
-            _rename_first_fields(folder / "stability.csv", names)
+            _rename_first_fields(folder / "stability.csv", written)
         model.save(folder / "model")
 
 
+def _as_written(names: Names, record: Any) -> Names:
+    """The names as the CSV files of a run have them: none that a spreadsheet would run, unless asked for."""
+    if record.get("raw_names", False):
+        return names
+    return {neutralise_text(old): neutralise_text(new) for old, new in names.items()}
+
+
 def _in_record(record: Any, names: Names) -> None:
+    if not record.get("raw_names", False):
+        record["renamed"] = {**record.get("renamed", {}), **changed_names(names.values())}
     for factor in record["result"]["factors"]:
         factor["name"] = names.get(factor["name"], factor["name"])
 

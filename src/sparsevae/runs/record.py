@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
@@ -12,15 +13,28 @@ from typing import Any, TypedDict
 from sparsevae._version import installed_versions
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
-from sparsevae.io import TableFile
+from sparsevae.io import ReadOptions, TableFile
+from sparsevae.io.spreadsheet import changed_names
 from sparsevae.io.table import Fingerprint
 
-__all__ = ["RUN_FORMAT", "RunRecord", "make_record", "read_run_record"]
+__all__ = ["RUN_FORMAT", "RunRecord", "believed", "make_record", "read_run_record"]
 
 RUN_FORMAT = 1
 """Version of the layout of a run directory; a reader refuses those it does not know."""
 
-_NEEDED = {"data": ("file", "sha256", "n_samples"), "reading": ("drop",)}
+_PARTS: dict[str, type] = {
+    "data": dict,
+    "reading": dict,
+    "settings": dict,
+    "versions": dict,
+    "assumptions": list,
+    "warnings": list,
+    "created": str,
+}
+_DATA: dict[str, type] = {"file": str, "sha256": str, "n_samples": int}
+_READING: dict[str, type] = {"drop": list}
+# What reading a damaged record runs into, wherever it is used.
+_MISREAD = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 class DataRecord(Fingerprint):
@@ -53,7 +67,9 @@ class ResultRecord(TypedDict):
 class RunRecord(TypedDict):
     """The content of ``run.json``.
 
-    ``reading`` has the fields of `ReadOptions`, ``settings`` the parameters of the estimator.
+    ``reading`` has the fields of `ReadOptions`, ``settings`` the parameters of the estimator, ``renamed`` the
+    names that the CSV files have in another form, from that form to the name. Runs of version 0.1 have
+    neither ``raw_names`` nor ``renamed``.
     """
 
     format: int
@@ -66,6 +82,8 @@ class RunRecord(TypedDict):
     assumptions: list[str]
     warnings: list[str]
     interrupted: bool
+    raw_names: bool
+    renamed: dict[str, str]
     result: ResultRecord
 
 
@@ -77,9 +95,11 @@ def make_record(
     warnings: Sequence[str],
     interrupted: bool,
     seconds: float | None,
+    raw_names: bool,
 ) -> RunRecord:
     """Describe a fit and the table that it was fitted to."""
     n_samples, n_features = table.shape
+    in_tables = (model.feature_names(), table.sample_names, model.get_feature_names_out())
     data: DataRecord = {**table.fingerprint(), "n_samples": n_samples, "n_features": n_features}
     return {
         "format": RUN_FORMAT,
@@ -92,6 +112,8 @@ def make_record(
         "assumptions": [*table.assumptions, *notes],
         "warnings": list(warnings),
         "interrupted": interrupted,
+        "raw_names": raw_names,
+        "renamed": {} if raw_names else changed_names(*in_tables),
         "result": _result(model, seconds),
     }
 
@@ -114,27 +136,56 @@ def read_run_record(path: Path) -> RunRecord:
         raise DataError(
             f"Expected {path} to be a run directory; it has no run.json. Name the directory that fit wrote."
         )
-    try:
+    with believed(file):
         record = json.loads(file.read_text("utf-8"))
         written = record["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(file, str(error)) from error
     if written != RUN_FORMAT:
         raise DataError(
             f"Expected a run of format {RUN_FORMAT}; {path} has format {written!r}. Use the version of "
             "sparsevae that wrote it."
         )
-    for part, names in _NEEDED.items():
-        section = record.get(part)
-        for name in names:
-            if not isinstance(section, dict) or name not in section:
-                raise _damaged(file, f"'{name}' is missing in '{part}'")
+    _check_types(record, _PARTS, file, "the record")
+    _check_types(record["data"], _DATA, file, "'data'")
+    _check_types(record["reading"], _READING, file, "'reading'")
+    for part in ("assumptions", "warnings"):
+        if not all(isinstance(sentence, str) for sentence in record[part]):
+            raise _damaged(file, f"'{part}' are not sentences")
+    with believed(file):
+        names = {field.name for field in fields(ReadOptions)}
+        ReadOptions(**{name: value for name, value in record["reading"].items() if name in names})
     return record
+
+
+@contextmanager
+def believed(file: Path) -> Iterator[None]:
+    """Turn what goes wrong with the content of a file of a run into a sentence on the file.
+
+    Parameters
+    ----------
+    file : Path
+        What is read, or made use of, in this context.
+    """
+    try:
+        yield
+    except _MISREAD as error:
+        if isinstance(error, OSError):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise _damaged(file, reason or type(error).__name__) from error
+
+
+def _check_types(section: dict[str, Any], types: Mapping[str, type], file: Path, what: str) -> None:
+    for name, kind in types.items():
+        if name not in section:
+            raise _damaged(file, f"'{name}' is missing in {what}")
+        if not isinstance(section[name], kind) or isinstance(section[name], bool):
+            raise _damaged(file, f"'{name}' in {what} is no {kind.__name__}")
 
 
 def _damaged(file: Path, why: str) -> DataError:
     return DataError(
-        f"Expected {file} to be as fit wrote it; it is damaged ({why}). Take it from a copy, or fit again."
+        f"Expected {file} to be as sparsevae wrote it; it is damaged ({why}). Take it from a copy, or make "
+        "it again."
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,18 @@ from sparsevae.io import ReadOptions, TableFile, read_table
 from sparsevae.io.formats import how_to_drop
 from sparsevae.io.record import read_record, to_json
 from sparsevae.io.table import list_names
-from sparsevae.persistence import replacing_directory
-from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv, write_json
+from sparsevae.persistence import (
+    Place,
+    check_writable,
+    finish_replacement,
+    keep_elsewhere,
+    recover_place,
+    replacing_together,
+    take_place,
+)
+from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv
 from sparsevae.runs.names import rename_factors
-from sparsevae.runs.record import RunRecord, make_record, read_run_record
+from sparsevae.runs.record import RunRecord, believed, make_record, read_run_record
 
 __all__ = ["Run"]
 
@@ -73,7 +83,12 @@ class Run:
         DataError
             If it is not a run, or one of another format.
         """
-        return cls(Path(path), read_run_record(Path(path)))
+        path = Path(path)
+        recover_place(path)
+        record = read_run_record(path)
+        if os.access(path, os.W_OK):
+            finish_replacement([path / name for name in STABILITY_FILES])
+        return cls(path, record)
 
     @classmethod
     def create(
@@ -89,6 +104,8 @@ class Run:
         interrupted: bool = False,
         seconds: float | None = None,
         log: Sequence[str] = (),
+        raw_names: bool = False,
+        place: Place | None = None,
     ) -> Run:
         """Write a fit to a new directory, all of it or nothing.
 
@@ -109,10 +126,16 @@ class Run:
             Whether the fit was stopped early.
         seconds : float, optional
             The time of the fit.
+        raw_names : bool
+            Whether CSV files have names as they are. By default a name that a spreadsheet would take for a
+            formula has an apostrophe in front.
+        place : Place, optional
+            Of this path, from `sparsevae.persistence.take_place`, if it was taken before the fit.
 
         Returns
         -------
         Run
+            Its ``path`` is another one, with a warning, where the run cannot be written to the one asked for.
 
         Raises
         ------
@@ -131,29 +154,55 @@ class Run:
         if table.feature_names is not None and sparse.issparse(table.X):
             model.set_feature_names(table.feature_names)
         record = make_record(
-            model, table, notes=notes, warnings=warnings, interrupted=interrupted, seconds=seconds
+            model,
+            table,
+            notes=notes,
+            warnings=warnings,
+            interrupted=interrupted,
+            seconds=seconds,
+            raw_names=raw_names,
         )
         codes = _codes(model, table) if codes is None else codes
-        evidence = _examine(model, table, codes, seen_in_fit=True)
-        tables = {
-            "factors.csv": _factors(model, table, codes),
-            "loadings.csv": model.loadings().rename_axis("feature"),
-            "effects.csv": model.effects().rename_axis("feature"),
-            "history.csv": model.history_,
-        }
-        texts = {
-            "log.txt": "".join(f"{line}\n" for line in log),
-            "run.json": to_json(record) + "\n",
-            "evidence.json": to_json(evidence, compact=True) + "\n",
-        }
-        with replacing_directory(path) as folder:
+
+        def write(folder: Path) -> None:
+            # The model first: what follows takes its time, and can be made again.
+            model.save(folder / "model")
+            evidence = _examine(model, table, codes, seen_in_fit=True)
+            tables = {
+                "factors.csv": _factors(model, table, codes),
+                "loadings.csv": model.loadings().rename_axis("feature"),
+                "effects.csv": model.effects().rename_axis("feature"),
+                "history.csv": model.history_,
+            }
             for name, frame in tables.items():
-                write_csv(frame, folder / name, index=frame is not model.history_)
+                write_csv(frame, folder / name, index=frame is not model.history_, raw_names=raw_names)
+            texts = {
+                "log.txt": "".join(f"{line}\n" for line in log),
+                "run.json": to_json(record) + "\n",
+                "evidence.json": to_json(evidence, compact=True) + "\n",
+            }
             for name, text in texts.items():
                 (folder / name).write_text(text, "utf-8")
-            model.save(folder / "model")
-            check_place(path, force=force)  # again: the examination took its time
-        return cls(path, read_run_record(path), model)
+
+        with nullcontext(place) if place is not None else take_place(path, "run") as taken:
+            taken.release_reserve()
+            try:
+                write(taken.folder)
+                # Checked again: the examination took its time.
+                written = taken.commit(lambda there: check_place(there, force=force), keep=True)
+            except OSError as error:
+                if taken.kept:
+                    raise
+                elsewhere = keep_elsewhere(path, write)
+                if elsewhere is None:
+                    raise
+                written = elsewhere
+                _warn(f"The run could not be written to {path} ({error.strerror or error}).")
+        if written != taken.path:
+            _warn(f"The finished run is in {written}.")
+        else:
+            written = path
+        return cls(written, read_run_record(written), model)
 
     def model(self) -> SparseVAE:
         """The fitted model; loaded at the first call."""
@@ -269,17 +318,20 @@ class Run:
 
     def stability(self) -> Stability | None:
         """The result of refits, or None where there are none."""
-        record = read_record(self.path / "stability.json")
-        return None if record is None else stability_from_record(record)
+        file = self.path / STABILITY_FILES[0]
+        with believed(file):
+            record = read_record(file)
+            return None if record is None else stability_from_record(record)
 
     def check_stability(self, *, force: bool = False) -> None:
-        """Refuse to replace the result of refits, unless that is asked for."""
+        """Refuse to replace the result of refits, unless that is asked for, and a run that is read-only."""
         present = [name for name in STABILITY_FILES if (self.path / name).exists()]
         if present and not force:
             raise DataError(
                 f"Expected a run without {present[0]}; {self.path} has one. Add --force (in Python "
                 "force=True) to replace it."
             )
+        check_writable(self.path / STABILITY_FILES[0])
 
     def add_stability(self, result: Stability, *, force: bool = False) -> None:
         """Keep the result of refits in the run, where a report finds it.
@@ -292,9 +344,24 @@ class Run:
             Whether an earlier result is replaced.
         """
         self.check_stability(force=force)
-        write_json(self.path / "stability.json", stability_record(result))
-        write_csv(result.table.rename_axis("factor"), self.path / "stability.csv")
-        write_csv(result.selection_probability.rename_axis("feature"), self.path / "selection.csv")
+        raw_names = bool(self.record.get("raw_names", False))
+
+        def write(record: Path, table: Path, selection: Path) -> None:
+            record.write_text(to_json(stability_record(result), compact=True) + "\n", "utf-8")
+            write_csv(result.table.rename_axis("factor"), table, raw_names=raw_names)
+            frame = result.selection_probability.rename_axis("feature")
+            write_csv(frame, selection, raw_names=raw_names)
+
+        try:
+            with replacing_together([self.path / name for name in STABILITY_FILES]) as partials:
+                write(*partials)
+        except OSError as error:
+            elsewhere = keep_elsewhere(
+                self.path, lambda folder: write(*(folder / name for name in STABILITY_FILES))
+            )
+            if elsewhere is not None:
+                _warn(f"The result of the refits is in {elsewhere}.")
+            raise error
 
     def _as_table(self, table: TableFile | str | Path) -> TableFile:
         return table if isinstance(table, TableFile) else self.read_table(table)

@@ -1,4 +1,4 @@
-"""Ctrl-C that ends a fit early with what it has, for those who ask for it; nobody else's Ctrl-C changes."""
+"""Graceful interruption: the first Ctrl-C, SIGTERM or SIGHUP stops training and keeps the best model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Stop", "stop_on_interrupt", "stop_requested", "stopping", "training_begins"]
+__all__ = [
+    "SIGNALS",
+    "Stop",
+    "raise_interrupt",
+    "stop_on_interrupt",
+    "stop_requested",
+    "stopping",
+    "training_begins",
+]
+
+SIGNALS = tuple(
+    int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Ctrl-C, what schedulers and `docker stop` send, and what a terminal sends that is closed."""
 
 
 @dataclass
@@ -26,25 +39,34 @@ class Stop:
     heeded : bool
         Training ended early because of it; False if the fit was already over.
     announce : callable, optional
+    number : int
+        The signal that asked.
     """
 
     begun: bool = False
     asked: bool = False
     heeded: bool = False
     announce: Callable[[], None] | None = None
+    number: int = int(signal.SIGINT)
 
 
 _current: ContextVar[Stop | None] = ContextVar("stop", default=None)
 _wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=None)
 
 
+def raise_interrupt(number: int, frame: Any) -> None:
+    """Handle a signal as Ctrl-C: `KeyboardInterrupt`, with the number of the signal."""
+    raise KeyboardInterrupt(number)
+
+
 @contextmanager
 def stop_on_interrupt(announce: Callable[[], None] | None = None) -> Iterator[Stop]:
     """Let the first Ctrl-C end the fits in this context at the end of a batch, with the best model so far.
 
-    The second one raises `KeyboardInterrupt`, and so does the first if training has not begun, as there is
-    nothing to keep, and a further fit in the same context. In a thread other than the main one, and in a
-    process that ignores Ctrl-C, nothing changes.
+    SIGTERM, which schedulers send, and SIGHUP, which a closed terminal sends, do the same. The second one
+    raises `KeyboardInterrupt`, and so does the first if training has not begun, as there is nothing to keep,
+    and a further fit in the same context. In a thread other than the main one nothing changes, nor for a
+    signal that the process ignores.
 
     Parameters
     ----------
@@ -63,22 +85,31 @@ def stop_on_interrupt(announce: Callable[[], None] | None = None) -> Iterator[St
     False
     """
     stop = Stop(announce=announce)
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+    if threading.current_thread() is not threading.main_thread():
         yield stop
         return
+    found = {number: signal.getsignal(number) for number in SIGNALS}
+    usual: dict[int, Callable[[int, Any], Any]] = {}
+    for signal_number, handler in found.items():
+        if handler == signal.SIG_DFL:
+            usual[signal_number] = raise_interrupt
+        elif callable(handler):
+            usual[signal_number] = handler
 
     def ask(number: int, frame: Any) -> None:
+        stop.number = number
         if stop.asked or not stop.begun:
-            usual(number, frame)
+            usual[number](number, frame)
         stop.asked = True
 
     token = _current.set(stop)
-    signal.signal(signal.SIGINT, ask)
+    for number in usual:
+        signal.signal(number, ask)
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number in usual:
+            signal.signal(number, found[number])
         _current.reset(token)
 
 

@@ -1,0 +1,96 @@
+"""What a fitted estimator may hold: checked when a saved one is read, before anything is built from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sparsevae.exceptions import DataError
+
+__all__ = ["check_state"]
+
+_G, _K, _ANY = "features", "factors", "any"
+# Shapes of fitted arrays of numbers; those in _FINITE have no NaN.
+_SHAPES: dict[str, tuple[str, ...]] = {
+    "mask_": (_G, _K),
+    "components_": (_K, _G),
+    "inclusion_": (_G, _K),
+    "inclusion_rate_": (_K,),
+    "noise_variance_": (_G,),
+    "inverse_dispersion_": (_G,),
+    "factor_covariance_": (_K, _K),
+    "effects_": (_G, _K),
+    "communalities_": (_G,),
+    "variance_shares_": (_G, _K),
+    "variance_explained_": (_K,),
+    "group_loadings_": (_ANY, _K),
+}
+_FINITE = ("mask_", "components_", "inclusion_", "inclusion_rate_", "factor_covariance_", "group_loadings_")
+_TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_G,), "group_names_": (_ANY,)}
+_FRAMES = ("history_", "starts_")
+_COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")
+
+
+def check_state(fitted: Mapping[str, Any], owner: type) -> None:
+    """Refuse fitted attributes of another type or shape than a fit gives them.
+
+    Parameters
+    ----------
+    fitted : mapping
+        From name to value. Names that are not known here pass if they hide nothing of the class.
+    owner : type
+        The estimator's class.
+
+    Raises
+    ------
+    DataError
+        With the name of the first that is wrong.
+    """
+    for name in _COUNTS:
+        value = fitted.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < (name != "n_iter_"):
+            raise DataError(f"Expected {name} to be a whole number; got {value!r}")
+    sizes = {_G: fitted["n_features_in_"], _K: fitted["_n_features_out"]}
+    for name, value in fitted.items():
+        if not isinstance(name, str) or not name.isidentifier() or hasattr(owner, name):
+            raise DataError(f"Expected the name of a fitted attribute; got {name!r}")
+        if name in _SHAPES:
+            _check_array(name, value, _SHAPES[name], sizes, "biuf")
+        elif name in _TEXTS:
+            _check_array(name, value, _TEXTS[name], sizes, "OU")
+            if not all(isinstance(item, str) for item in value.tolist()):
+                raise DataError(f"Expected {name} to hold text")
+        elif name in _FRAMES and not isinstance(value, pd.DataFrame):
+            raise DataError(f"Expected {name} to be a data frame; got {type(value).__name__}")
+    for name in _FINITE:
+        if name in fitted and not np.isfinite(fitted[name]).all():
+            raise DataError(f"Expected finite numbers in {name}")
+    _check_factors("active_factors_", fitted.get("active_factors_"), sizes[_K])
+    for name, what in (("dropped_factors_", "reason"), ("factor_names_", "name")):
+        texts = fitted.get(name, {})
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+            raise DataError(f"Expected {name} to be a dict from factor to {what}")
+        _check_factors(name, np.array(list(texts), dtype=object), sizes[_K])
+    if not isinstance(fitted.get("_names_given", False), bool):
+        raise DataError("Expected _names_given to be true or false")
+
+
+def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: Mapping[str, int], kinds: str) -> None:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or value.ndim != len(shape):
+        raise DataError(f"Expected {name} to be an array with the dimensions {', '.join(shape)}")
+    for size, what in zip(value.shape, shape, strict=True):
+        if what != _ANY and size != sizes[what]:
+            raise DataError(f"Expected {name} with {sizes[what]} {what}; got shape {value.shape}")
+
+
+def _check_factors(name: str, value: Any, n_factors: int) -> None:
+    """Refuse what is not an array of positions of factors, each once."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1:
+        raise DataError(f"Expected {name} to be positions of factors")
+    positions = value.tolist()
+    whole = all(isinstance(k, int) and not isinstance(k, bool) and 0 <= k < n_factors for k in positions)
+    if not whole or len(set(positions)) != len(positions):
+        raise DataError(f"Expected {name} to be positions of {n_factors} factors")

@@ -1,0 +1,26 @@
+"""A minute of the attacks of ``make fuzz``, always the same ones; and those that once succeeded, by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not (ROOT / "fuzz").is_dir(),
+    reason="the attacks need fork and limits on memory, and the repository",
+)
+
+
+@pytest.mark.parametrize("kind,cases", [("tables", 320), ("files", 330), ("dialects", 1300)])
+def test_no_attack_succeeds(kind, cases):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "fuzz", "--only", kind, "--cases", str(cases), "--seed", "20"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ": 0 kinds of failure" in done.stdout or "0 kinds of failure" in done.stdout
