@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -17,10 +18,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.annotations.levels import check_levels, find_levels
+from sparsevae.annotations.missing import check_columns_seen, with_nan
+from sparsevae.annotations.weights import check_weights, note_large_weights
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
+from sparsevae.inspection.imputation import (
+    dense_table,
+    draw_cells,
+    expect_cells,
+    hidden_log_density,
+    hide_cells,
+)
 from sparsevae.inspection.outputs import expected_rows
+from sparsevae.io.suggestion import suggest_likelihood
 from sparsevae.likelihoods import LIKELIHOODS, Likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
@@ -55,14 +67,18 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # -- tables ---------------------------------------------------------------------------------------------
 
-    def check_table(self, X: TableLike) -> Matrix:
-        """The table as an array or CSR matrix, checked against the one that fit saw."""
+    def check_table(self, X: TableLike, observed: ArrayLike | None = None) -> Matrix:
+        """The table as an array or CSR matrix, checked against the one that fit saw; NaN for what is missing.
+
+        ``observed`` says which cells count, where that is not all but NaN.
+        """
         check_is_fitted(self, self._fitted)
-        return self._check_table(X, reset=False)
+        return self._check_table(with_nan(X, observed), reset=False)
 
     def _check_table(self, X: TableLike, *, reset: bool) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
+        X = with_nan(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
         try:
@@ -78,19 +94,35 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         except ValueError as error:
             remedy = next((words for sign, words in _REMEDIES.items() if sign in str(error)), "")
             raise DataError(f"{str(error).strip()} {remedy}".strip()) from error
+        check_finite(X, self.feature_names(), may_be_missing=True)
+        if reset:
+            check_columns_seen(X, self.feature_names())
+            self._learn_kinds(X)
         return self._check_values(X)
 
+    def _learn_kinds(self, X: Matrix) -> None:
+        """The likelihood, if it is to be found, and the levels of the columns that have some."""
+        for name in ("likelihood_", "likelihood_reason_", "levels_"):
+            self.__dict__.pop(name, None)
+        if isinstance(self.likelihood, str) and self.likelihood == "auto":
+            self.likelihood_, self.likelihood_reason_ = suggest_likelihood(X)
+        parts = self.resolved_likelihood().split(X.shape[1])
+        with_levels = [columns for part, columns in parts if part.support == "level"]
+        if with_levels:
+            self.levels_ = find_levels(X, np.concatenate(with_levels), self.feature_names())
+
     def _check_values(self, X: Matrix) -> Matrix:
-        check_finite(X, self.feature_names())
         for part, columns in self.resolved_likelihood().split(X.shape[1]):
             check_support(X, part.support, columns, part.name)
+        if hasattr(self, "levels_"):
+            check_levels(X, self.levels_, self.feature_names())
         return X
 
     def resolved_likelihood(self) -> Likelihood:
         """The likelihood as an object, with the columns of the table that fit saw."""
-        return named_likelihood(
-            self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
-        )
+        spec = getattr(self, "likelihood_", self.likelihood)
+        likelihood = named_likelihood(spec, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        return likelihood.with_levels(self.levels_[:, 2]) if hasattr(self, "levels_") else likelihood
 
     def feature_names(self) -> np.ndarray:
         """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
@@ -101,16 +133,27 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     # -- using a fit ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Quality of each row, in the units of the table."""
+    def score_samples(
+        self, X: TableLike, *, sample_weight: ArrayLike | None = None, observed: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Quality of each row, in the units of the table, times its weight if there are weights."""
 
     @abstractmethod
     def reconstruct(self, X: TableLike) -> np.ndarray:
         """Expected data of each row from the row itself: shape (n_samples, n_features)."""
 
-    def score(self, X: TableLike, y: object = None) -> float:
-        """Mean ELBO per sample in the units of the table; higher is better."""
-        return float(self.score_samples(X).mean())
+    def score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> float:
+        """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better."""
+        scores = self.score_samples(X, observed=observed)
+        weight = check_weights(sample_weight, scores)
+        return float(scores.mean() if weight is None else np.average(scores, weights=weight))
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -145,6 +188,7 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         kind = LIKELIHOODS.get(self.likelihood) if isinstance(self.likelihood, str) else None
         tags.input_tags.positive_only = kind is not None and kind.support != "real"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -171,42 +215,68 @@ class FactorEstimator(TableEstimator):
 
     # -- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: TableLike, y: object = None) -> Self:
+    def fit(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            NaN, pandas' NA and masked cells are missing values, which are left out of the likelihood.
         y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts; weights are not normalised.
+        observed : boolean array of shape (n_samples, n_features), optional
+            Which cells count; False for further missing values, of a sparse table for instance.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X)
+        self.fit_codes(X, sample_weight=sample_weight, observed=observed)
         return self
 
-    def fit_transform(self, X: TableLike, y: object = None, **fit_params: object) -> np.ndarray:
+    def fit_transform(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        y : ignored
+        X, y, sample_weight, observed
+            As for `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.fit_codes(X)
+        codes = self.fit_codes(X, sample_weight=sample_weight, observed=observed)
         return codes.means().astype(codes.X.dtype, copy=False)
 
-    def fit_codes(self, X: TableLike) -> Codes:
+    def fit_codes(
+        self,
+        X: TableLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        X, sample_weight, observed
+            As for `fit`.
 
         Returns
         -------
@@ -214,7 +284,7 @@ class FactorEstimator(TableEstimator):
         """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X)
+        data = self._prepare(X, sample_weight=sample_weight, observed=observed)
         with torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
         if stop_requested():
@@ -228,22 +298,36 @@ class FactorEstimator(TableEstimator):
         self.history_ = _tidy(history)
         self.n_iter_ = len(history)
         self._n_features_out = module.n_factors
-        codes = Codes(self.module_, data.source.X)
+        weight = data.source.weight
+        codes = Codes(self.module_, data.source.X, None if weight is None else weight.numpy())
         self._finish(codes, data)
         return codes
 
-    def _prepare(self, X: TableLike) -> FitData:
+    def _prepare(
+        self,
+        X: TableLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
+        table = self._check_table(with_nan(X, observed), reset=True)
+        weight = check_weights(sample_weight, table)
+        if weight is not None and not weight.all():
+            self._learn_kinds(table[weight > 0])  # a row of weight zero is absent
+        note_large_weights(weight, depth=4)
         return prepare(
-            self._check_table(X, reset=True),
+            table,
             self.resolved_likelihood(),
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
             batch_size=self.batch_size,
             random_state=new_random_state(self.random_state),
             device=self._device(),
+            weight=weight,
+            levels=getattr(self, "levels_", None),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
 
@@ -286,12 +370,14 @@ class FactorEstimator(TableEstimator):
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
-    def codes(self, X: TableLike) -> Codes:
+    def codes(self, X: TableLike, *, observed: ArrayLike | None = None) -> Codes:
         """Posteriors of the rows of a table: checked once, each row encoded once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        observed : boolean array of shape (n_samples, n_features), optional
+            See `fit`.
 
         Returns
         -------
@@ -299,20 +385,23 @@ class FactorEstimator(TableEstimator):
             What `transform`, `score_samples` and the certificate are made from.
         """
         check_is_fitted(self, "module_")
-        return Codes(self.module_, self._check_table(X, reset=False))
+        return Codes(self.module_, self._check_table(with_nan(X, observed), reset=False))
 
-    def transform(self, X: TableLike) -> np.ndarray:
+    def transform(self, X: TableLike, *, observed: ArrayLike | None = None) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            May have missing values, whether or not the table fitted had.
+        observed : boolean array of shape (n_samples, n_features), optional
+            See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.codes(X)
+        codes = self.codes(X, observed=observed)
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
@@ -341,8 +430,10 @@ class FactorEstimator(TableEstimator):
         means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
         return means.numpy().astype(dtype, copy=False)
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """ELBO of each row in the units of the table.
+    def score_samples(
+        self, X: TableLike, *, sample_weight: ArrayLike | None = None, observed: ArrayLike | None = None
+    ) -> np.ndarray:
+        """ELBO of each row in the units of the table, of what is observed of it.
 
         All rows share one fixed set of draws of the factors, so that the result is deterministic and a
         subset of rows gets the same values.
@@ -350,17 +441,109 @@ class FactorEstimator(TableEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        sample_weight : array of shape (n_samples,), optional
+            Each value is multiplied by the weight of its row.
+        observed : boolean array of shape (n_samples, n_features), optional
+            See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self.codes(X)
-        return row_bounds(self.module_, codes.X, self.score_draws(), codes.moments())
+        codes = self.codes(X, observed=observed)
+        weight = check_weights(sample_weight, codes.X)
+        bounds = row_bounds(self.module_, codes.X, self.score_draws(), codes.moments())
+        return bounds if weight is None else bounds * weight
 
     def reconstruct(self, X: TableLike) -> np.ndarray:
         """Expected data at the posterior means of the factors; for counts, of a row of average size."""
         return self.inverse_transform(self.transform(X))
+
+    def impute(
+        self,
+        X: TableLike,
+        *,
+        observed: ArrayLike | None = None,
+        n_draws: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> np.ndarray | pd.DataFrame:
+        """Fill missing values with what the model expects of them, or with draws.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        observed : boolean array of shape (n_samples, n_features), optional
+            See `fit`.
+        n_draws : int, optional
+            Draws of each missing value from its distribution given the rest of the row, for multiple
+            imputation; by default its expected value (for categories without an order, the most probable
+            one).
+        random_state : int, RandomState or None
+            Of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or (n_draws, n_samples, n_features)
+            The table, dense, with observed values as they are. A data frame gives a data frame, unless draws
+            are asked for.
+        """
+        codes = self.codes(X, observed=observed)
+        table = dense_table(codes.X).astype(np.float64)
+        missing = np.isnan(table)
+        if n_draws is not None:
+            check_positive("n_draws", n_draws, integer=True)
+            generator = _generator(new_random_state(random_state))
+            return np.where(missing, draw_cells(codes, n_draws, generator), table)
+        filled = np.where(missing, expect_cells(codes), table) if missing.any() else table
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(filled, index=X.index, columns=X.columns)
+        return filled
+
+    def masked_score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        fraction: float = 0.1,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> float:
+        """Mean log density of hidden cells given the rest of their rows; higher is better.
+
+        It needs no bound and charges nothing for factors: settings and numbers of factors may be compared by
+        it, also on the table fitted if that had the cells hidden.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        fraction : float
+            Of the observed cells that are hidden, at random.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+        observed : boolean array of shape (n_samples, n_features), optional
+            See `fit`.
+        random_state : int, RandomState or None
+            Of the choice of cells.
+
+        Returns
+        -------
+        float
+            Per hidden cell, in the units of the table.
+        """
+        check_fraction("fraction", fraction)
+        table = self.check_table(X, observed)
+        weight = check_weights(sample_weight, table)
+        seen, hidden = hide_cells(table, fraction, new_random_state(random_state))
+        if not hidden.any():
+            raise DataError(
+                f"Expected some cells to hide; got none at fraction={fraction:g} in a table of shape "
+                f"{table.shape}. Raise fraction, or pass more rows."
+            )
+        density = hidden_log_density(Codes(self.module_, seen), table, hidden)
+        rows = np.ones(len(density)) if weight is None else weight
+        return float((rows * density).sum() / (rows * hidden.sum(1)).sum())
 
     def score_draws(self) -> Tensor:
         """Fixed draws of the noise behind `score_samples`: (n_draws, n_noise)."""

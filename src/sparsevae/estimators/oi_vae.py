@@ -157,6 +157,7 @@ class OIVAE(NeuralEstimator):
             hidden_sizes=tuple(self.hidden_sizes),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
             groups=tuple(labels),
             group_width=self.group_width,
             penalty=float(self.penalty),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
@@ -237,6 +238,7 @@ class SparseVAE(FactorEstimator):
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
             gauge=recipe.gauge,
             precision=self.precision,
+            holes=data.source.has_missing,
             covariance=covariance if recipe.correlated_factors else "identity",
             inclusion_prior=None if prior is None else (float(prior[0]), float(prior[1])),
             keep_rate_ratio=recipe.keep_rate_ratio,
@@ -259,9 +261,15 @@ class SparseVAE(FactorEstimator):
             verbose=self.verbose,
         )
 
-    def prepare_fit(self, X: TableLike) -> tuple[FitSettings, FitData]:
+    def prepare_fit(
+        self,
+        X: TableLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> tuple[FitSettings, FitData]:
         """Settings and rows of a fit that is not begun, for those who take its stages one by one."""
-        data = self._prepare(X)
+        data = self._prepare(X, sample_weight=sample_weight, observed=observed)
         return self._settings(data), data
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
@@ -283,7 +291,7 @@ class SparseVAE(FactorEstimator):
         rows = data.everything.rows[:_ROWS_READ].numpy()
         batch = codes.batch(rows)
         self._order_factors(batch)
-        outputs = Outputs(module, torch.as_tensor(codes.means(rows)))
+        outputs = Outputs(module, torch.as_tensor(codes.means(rows)), batch.weight)
         self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
         self.communalities_ = communalities(outputs, batch)
@@ -305,7 +313,7 @@ class SparseVAE(FactorEstimator):
         that they are those of `transform`.
         """
         module = self.module_
-        outputs = Outputs(module, module.encode(batch)[0])
+        outputs = Outputs(module, module.encode(batch)[0], batch.weight)
         explained = variance_shares(outputs, batch).mean(0)
         effects, strength = average_slopes(outputs, partial(expected_rows, module), torch.Tensor.detach)
         named = sorted(set((self.anchors or {}).values()))

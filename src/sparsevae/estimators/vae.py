@@ -115,4 +115,5 @@ class VAE(NeuralEstimator):
             beta=float(self.beta / self.n_factors if recipe.kl_per_factor else self.beta),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
         )

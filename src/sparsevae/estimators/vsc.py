@@ -186,6 +186,7 @@ class VSC(NeuralEstimator):
             hidden_sizes=tuple(self.hidden_sizes),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
             sparsity=float(self.sparsity),
             n_pseudo_inputs=self.n_pseudo_inputs,
             warmup_epochs=n_warm,

@@ -16,6 +16,7 @@ import torch
 
 from sparsevae.fitting.choice import (
     drop_lone_factors_,
+    held_out_weight,
     null_module,
     pays_for_loadings,
     reasons,
@@ -130,7 +131,7 @@ def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         state.candidates = [*state.candidates, other]
         _, state.starts = _choose(state.candidates, data)
         bounds = _bounds(other, data), _bounds(winner, data)
-        if pays_for_loadings(looser, *bounds, more, data.everything.n_rows):
+        if pays_for_loadings(looser, *bounds, more, data.everything.n_samples, held_out_weight(data)):
             taken = other
         state.starts["chosen"] = [candidate is taken for candidate in state.candidates]
         state.chosen = next(c for c, candidate in enumerate(state.candidates) if candidate is taken)
@@ -282,7 +283,7 @@ def _train_on_all_rows(
         return state
     module, mask = state.winner.module, state.winner.module.mask
     if state.optimizer is None:
-        state.optimizer = ProximalAdam(module, data.everything.n_rows)
+        state.optimizer = ProximalAdam(module, data.everything.n_samples)
     train(
         module,
         data.everything,

@@ -116,6 +116,7 @@ def new_vae(settings: FitSettings, data: FitData, n_replicates: int) -> VAEModul
         input_dropout=own.input_dropout,
         gauge=own.gauge,
         precision=own.precision,
+        holes=own.holes,
     )
     module = VAEModule(data.source.observation, config, replicates=(n_replicates,), generator=data.generator)
     data.calibrate_(module)

@@ -153,6 +153,6 @@ class FitState:
         candidates = [Candidate.from_dict(item, data.source) for item in values["candidates"]]
         state = cls(**{**values, "candidates": candidates, "optimizer": None})
         if values["optimizer"] is not None:
-            state.optimizer = ProximalAdam(state.winner.module, data.everything.n_rows)
+            state.optimizer = ProximalAdam(state.winner.module, data.everything.n_samples)
             state.optimizer.load_state_dict(values["optimizer"])
         return state

@@ -10,6 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from sparsevae.annotations.missing import has_missing
 from sparsevae.decoder import MaskedDecoder
 from sparsevae.inspection.outputs import Outputs
 from sparsevae.modules import Batch, LatentModule
@@ -45,11 +46,15 @@ class Codes:
     module : LatentModule
         Fitted, without replicates, on the CPU.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Checked, in the user's units.
+        Checked, in the user's units; NaN for what is missing.
+    weight : ndarray of shape (n_samples,), optional
+        How often each row counts.
     """
 
-    def __init__(self, module: LatentModule, X: np.ndarray | sparse.csr_matrix) -> None:
-        self.module, self.X = module, X
+    def __init__(
+        self, module: LatentModule, X: np.ndarray | sparse.csr_matrix, weight: np.ndarray | None = None
+    ) -> None:
+        self.module, self.X, self.weight = module, X, weight
         self._moments = np.zeros((X.shape[0], 2 * module.n_factors), dtype=np.float32)
         self._known = np.zeros(X.shape[0], dtype=bool)
 
@@ -72,19 +77,33 @@ class Codes:
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""
-        return RowSource(self.X[rows], self.module.observation).batch(torch.arange(len(rows)))
+        weight = None if self.weight is None else self.weight[rows]
+        source = RowSource(self.X[rows], self.module.observation, weight=weight)
+        return source.batch(torch.arange(len(rows)))
 
 
 def posterior(module: LatentModule, batch: Batch) -> tuple[Tensor, Tensor]:
     """Mean and log variance of q(z | x).
 
     An encoder that does without some inputs in training has many of them (see `FitData.input_dropout`), and
-    is less sure of new rows than of those it has seen: what it says is a start for `newton_steps`. Elsewhere
-    it is the answer.
+    is less sure of new rows than of those it has seen: what it says is a start for `newton_steps`, and so it
+    is for rows with missing entries, of which each has its own pattern. Elsewhere it is the answer.
     """
     mean, log_variance = module.encode(batch)
-    if not module.config.input_dropout or not module.gaussian_posterior:
+    if not module.gaussian_posterior:
         return mean, log_variance
+    if not module.config.input_dropout:
+        if batch.observed is None or bool(batch.observed.all()):
+            return mean, log_variance
+        holed = torch.nonzero(~batch.observed.all(-1)).ravel()
+        some = _improved(module, batch.rows(holed), mean[holed], log_variance[holed])
+        return mean.index_copy(0, holed, some[0]), log_variance.index_copy(0, holed, some[1])
+    return _improved(module, batch, mean, log_variance)
+
+
+def _improved(
+    module: LatentModule, batch: Batch, mean: Tensor, log_variance: Tensor
+) -> tuple[Tensor, Tensor]:
     n_active = max(1, int(module.active().sum()))
     size = max(1, _SLOPES_AT_ONCE // (n_active * module.n_features))
     parts = [
@@ -105,7 +124,20 @@ def row_bounds(
         return module.bound(batch, draws, (mean, log_variance))
 
     values = map_rows(module, X, bound, moments).astype(np.float64)
-    return values + float(module.observation.log_jacobian())
+    return values + _log_jacobians(module, X)
+
+
+def _log_jacobians(module: LatentModule, X: np.ndarray | sparse.csr_matrix) -> np.ndarray | float:
+    """What the change of units adds to the log density of the rows: one number where nothing is missing."""
+    if not has_missing(X):
+        return float(module.observation.log_jacobian())
+    per_feature = module.observation.log_jacobians()
+    if not sparse.issparse(X):
+        return np.asarray((~np.isnan(X)) @ per_feature)
+    holes = X.tocoo()  # type: ignore[union-attr]
+    where = np.isnan(holes.data)
+    lost = np.bincount(holes.row[where], per_feature[holes.col[where]], minlength=X.shape[0])
+    return per_feature.sum() - lost
 
 
 @torch.no_grad()
@@ -172,15 +204,24 @@ def _expansion(
         1,
     )
     observation, total = module.observation, batch.total
-    expected = observation.likelihood.mean(outputs.given, size=batch.size, total=total)
-    information = observation.likelihood.information(expected, module.nuisance.values())
+    likelihood, parameters = observation.likelihood, module.nuisance.values()
+    information = likelihood.information_at(outputs.given, parameters, size=batch.size, total=total)
     if total is not None:
+        expected = likelihood.expectation(outputs.given, parameters, size=batch.size, total=total)
         # The probabilities of a multinomial sum to one: what raises all outputs alike changes nothing.
         columns = torch.as_tensor(np.flatnonzero(observation.total_columns), device=batch.x.device)
         weights = expected[:, columns] / total.clamp_min(1e-12).unsqueeze(-1)
+        if batch.observed is not None:  # words that are not observed have left the softmax
+            weights = weights * batch.observed[:, columns]
+            weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-12)
+            information = information.clone()
+            information[:, columns] = weights * total.unsqueeze(-1)
         common = slopes[..., columns] @ weights.unsqueeze(-1)
         slopes[..., columns] = slopes[..., columns] - common
-    return slopes, _score(module, batch, outputs.given), information.expand_as(expected)
+    information = information.expand_as(outputs.given)
+    if batch.observed is not None:
+        information = torch.where(batch.observed, information, 0.0)
+    return slopes, _score(module, batch, outputs.given), information
 
 
 def _score(module: LatentModule, batch: Batch, output: Tensor) -> Tensor:

@@ -45,6 +45,8 @@ class ModuleConfig:
         Features in the reconstruction of a training step; all by default.
     input_dropout : float
         Fraction of the encoder's inputs that are left out in a training step.
+    holes : bool
+        Whether the encoder is told which entries of a row are missing.
     """
 
     n_factors: int
@@ -53,6 +55,7 @@ class ModuleConfig:
     linear_path: bool = True
     features_per_step: int | None = None
     input_dropout: float = 0.0
+    holes: bool = False
 
 
 class Loss(NamedTuple):
@@ -142,13 +145,27 @@ class LatentModule(nn.Module, ABC):
             replicates=self.replicates,
             generator=generator,
             linear_path=self.config.linear_path,
+            n_marks=self.n_marks,
+        )
+
+    @property
+    def n_marks(self) -> int:
+        """Marks of a row that the encoder sees beside its entries."""
+        return self.n_features if self.config.holes else 0
+
+    def marks(self, batch: Batch) -> Tensor | None:
+        """What the encoder is told of each row beside its entries: (..., n_rows, n_marks)."""
+        if not self.config.holes:
+            return None
+        return (
+            torch.zeros_like(batch.inputs) if batch.observed is None else (~batch.observed).to(batch.inputs)
         )
 
     # -- the model ------------------------------------------------------------------------------------------
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Mean and log variance of q(z | x); 0 and 0 for factors not in use."""
-        mean, log_variance = self.encoder(batch.inputs)
+        mean, log_variance = self.encoder(batch.inputs, self.marks(batch))
         active = self.active().unsqueeze(-2)
         return mean * active, log_variance * active
 
@@ -220,7 +237,7 @@ class LatentModule(nn.Module, ABC):
 
     # -- training -------------------------------------------------------------------------------------------
 
-    def step(self, batch: Batch, noise: Tensor, n_samples: int) -> Step:
+    def step(self, batch: Batch, noise: Tensor, n_samples: float) -> Step:
         """Terms of the objective at one draw of the factors, and sums for the closed forms.
 
         Parameters
@@ -228,8 +245,8 @@ class LatentModule(nn.Module, ABC):
         batch : Batch
         noise : Tensor of shape (..., batch, n_noise)
             Standard normal draws of the reparameterisation.
-        n_samples : int
-            Size of the whole training set, over which the priors are spread.
+        n_samples : float
+            Size of the whole training set, by weight, over which the priors are spread.
 
         Returns
         -------
@@ -251,7 +268,7 @@ class LatentModule(nn.Module, ABC):
     def statistics(self, batch: Batch, output: Tensor, mean: Tensor, log_variance: Tensor) -> Statistics:
         """Sums over the rows of a batch that `update` needs."""
         sums = Statistics(self.nuisance.statistics(batch, output))
-        sums["count"] = torch.as_tensor(batch.n_rows)
+        sums["count"] = torch.as_tensor(batch.total_weight)
         return sums
 
     def thin(self, batch: Batch, generator: torch.Generator, *, every_feature: bool = False) -> Batch:
@@ -269,12 +286,12 @@ class LatentModule(nn.Module, ABC):
             batch = batch._replace(inputs=batch.inputs * (kept / (1.0 - rate)))
         return batch
 
-    def weight_penalty(self, n_samples: int) -> Tensor:
+    def weight_penalty(self, n_samples: float) -> Tensor:
         """Minus the log prior of the network's weights over n_samples; zero where they have none."""
         return self.encoder.mean_bias.new_zeros(self.replicates)
 
     @torch.no_grad()
-    def penalties(self, n_samples: int) -> dict[str, Tensor]:
+    def penalties(self, n_samples: float) -> dict[str, Tensor]:
         """Minus the log priors of mask and noise over n_samples, which act through no gradient."""
         zero = self.encoder.mean_bias.new_zeros(self.replicates)
         noise = self.nuisance.log_prior()
@@ -284,7 +301,7 @@ class LatentModule(nn.Module, ABC):
         }
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Closed forms, given what all batches of an epoch have shown."""
         self.nuisance.update(statistics, n_samples)
 
@@ -394,8 +411,9 @@ class Nuisance(nn.Module):
 
     def statistics(self, batch: Batch, output: Tensor) -> dict[str, Tensor]:
         """Sums over the rows of a batch, for every feature."""
+        weight = {} if batch.weight is None else {"weight": batch.weight}
         if batch.features is None:
-            sums = self.likelihood.statistics(batch.x, output, batch.observed)
+            sums = self.likelihood.statistics(batch.x, output, batch.observed, **weight)
             return {_PREFIX + name: value for name, value in sums.items()}
         some = restrict(self.likelihood, self.n_features, batch.features)
         x = batch.x.index_select(-1, batch.features)
@@ -404,11 +422,11 @@ class Nuisance(nn.Module):
             _PREFIX + name: value.new_zeros(*value.shape[:-1], self.n_features).index_copy(
                 -1, batch.features, value
             )
-            for name, value in some.statistics(x, output, observed).items()
+            for name, value in some.statistics(x, output, observed, **weight).items()
         }
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Those with a closed form."""
         sums = {k.removeprefix(_PREFIX): v for k, v in statistics.items() if k.startswith(_PREFIX)}
         for name, value in self.likelihood.update(self.values(), sums, n_samples).items():

@@ -149,14 +149,17 @@ class SparseVAEModule(VAEModule):
         """Sums over the rows of a batch: those of the likelihood, and second moments of the factors."""
         sums = super().statistics(batch, output, mean, log_variance)
         if self.config.covariance == "learned":
-            sums["moments"] = mean.mT @ mean + torch.diag_embed(log_variance.exp().sum(-2))
+            weighted = mean if batch.weight is None else mean * batch.weight.unsqueeze(-1)
+            sums["moments"] = weighted.mT @ mean + torch.diag_embed(batch.row_sum(log_variance.exp()))
         return sums
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Σ_z by a parameter-expanded step (mask and encoder take the diagonal of E[zz']), and the noise."""
         if self.config.covariance == "learned":
-            moments, active = statistics["moments"] / statistics["count"], self.active().bool()
+            count = statistics["count"]
+            count = count[..., None, None] if count.ndim else count  # of replicates with rows of their own
+            moments, active = statistics["moments"] / count, self.active().bool()
             covariance, scale = correlation_and_scale(moments, self.factor_covariance, active)
             self.factor_covariance.copy_(covariance)
             self.scale_factors_(scale)
