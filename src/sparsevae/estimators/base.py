@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.annotations.groups import check_groups, number_groups
 from sparsevae.annotations.levels import check_levels, find_levels
 from sparsevae.annotations.missing import check_columns_seen, with_nan
 from sparsevae.annotations.weights import check_weights, note_large_weights
-from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
+from sparsevae.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
-from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
+from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
 from sparsevae.inspection.imputation import (
     dense_table,
     draw_cells,
@@ -32,6 +33,7 @@ from sparsevae.inspection.imputation import (
     hide_cells,
 )
 from sparsevae.inspection.outputs import expected_rows
+from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.io.suggestion import suggest_likelihood
 from sparsevae.likelihoods import LIKELIHOODS, Likelihood
 from sparsevae.modules import LatentModule, Observation
@@ -49,6 +51,8 @@ from sparsevae.validation import (
 )
 
 __all__ = ["FactorEstimator", "TableEstimator", "new_random_state"]
+
+_ROWS_OF_GROUPS = 4000  # behind the variances of factors in groups
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -152,8 +156,7 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> float:
         """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better."""
         scores = self.score_samples(X, observed=observed)
-        weight = check_weights(sample_weight, scores)
-        return float(scores.mean() if weight is None else np.average(scores, weights=weight))
+        return _weighted_mean(scores, check_weights(sample_weight, scores))
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -212,6 +215,7 @@ class FactorEstimator(TableEstimator):
 
     module_: LatentModule
     _module_class: ClassVar[type[LatentModule]]
+    _takes_groups: ClassVar[bool] = False
 
     # -- fitting --------------------------------------------------------------------------------------------
 
@@ -221,6 +225,7 @@ class FactorEstimator(TableEstimator):
         y: object = None,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -232,6 +237,9 @@ class FactorEstimator(TableEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; weights are not normalised.
+        groups : array of shape (n_samples,), optional
+            Study, batch or country of each row, for `SparseVAE` and `VAE`: what differs between groups is
+            kept out of the factors.
         observed : boolean array of shape (n_samples, n_features), optional
             Which cells count; False for further missing values, of a sparse table for instance.
 
@@ -239,7 +247,7 @@ class FactorEstimator(TableEstimator):
         -------
         self
         """
-        self.fit_codes(X, sample_weight=sample_weight, observed=observed)
+        self.fit_codes(X, sample_weight=sample_weight, groups=groups, observed=observed)
         return self
 
     def fit_transform(
@@ -248,20 +256,21 @@ class FactorEstimator(TableEstimator):
         y: object = None,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
     ) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
 
         Parameters
         ----------
-        X, y, sample_weight, observed
+        X, y, sample_weight, groups, observed
             As for `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.fit_codes(X, sample_weight=sample_weight, observed=observed)
+        codes = self.fit_codes(X, sample_weight=sample_weight, groups=groups, observed=observed)
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def fit_codes(
@@ -269,13 +278,14 @@ class FactorEstimator(TableEstimator):
         X: TableLike,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
     ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
-        X, sample_weight, observed
+        X, sample_weight, groups, observed
             As for `fit`.
 
         Returns
@@ -284,7 +294,7 @@ class FactorEstimator(TableEstimator):
         """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X, sample_weight=sample_weight, observed=observed)
+        data = self._prepare(X, sample_weight=sample_weight, groups=groups, observed=observed)
         with torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
         if stop_requested():
@@ -299,7 +309,14 @@ class FactorEstimator(TableEstimator):
         self.n_iter_ = len(history)
         self._n_features_out = module.n_factors
         weight = data.source.weight
-        codes = Codes(self.module_, data.source.X, None if weight is None else weight.numpy())
+        if module.row_groups is not None:
+            settle_groups_(self.module_, data.source.batch(data.everything.rows[:_ROWS_OF_GROUPS]))
+        codes = Codes(
+            self.module_,
+            data.source.X,
+            None if weight is None else weight.numpy(),
+            None if data.source.group is None else data.source.group.numpy(),
+        )
         self._finish(codes, data)
         return codes
 
@@ -308,6 +325,7 @@ class FactorEstimator(TableEstimator):
         X: TableLike,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
     ) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
@@ -317,6 +335,7 @@ class FactorEstimator(TableEstimator):
         weight = check_weights(sample_weight, table)
         if weight is not None and not weight.all():
             self._learn_kinds(table[weight > 0])  # a row of weight zero is absent
+        group = self._learn_groups(groups, table, weight)
         note_large_weights(weight, depth=4)
         return prepare(
             table,
@@ -327,6 +346,8 @@ class FactorEstimator(TableEstimator):
             random_state=new_random_state(self.random_state),
             device=self._device(),
             weight=weight,
+            group=group,
+            group_shifts=getattr(self, "group_effects", "shifts") == "shifts",
             levels=getattr(self, "levels_", None),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
@@ -370,12 +391,17 @@ class FactorEstimator(TableEstimator):
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
-    def codes(self, X: TableLike, *, observed: ArrayLike | None = None) -> Codes:
+    def codes(
+        self, X: TableLike, *, groups: ArrayLike | None = None, observed: ArrayLike | None = None
+    ) -> Codes:
         """Posteriors of the rows of a table: checked once, each row encoded once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        groups : array of shape (n_samples,), optional
+            Groups of the rows, for a model fitted with groups. Groups that fit did not see are taken together
+            as a new one, whose shifts are found from its rows; so are all rows where no groups are given.
         observed : boolean array of shape (n_samples, n_features), optional
             See `fit`.
 
@@ -385,15 +411,55 @@ class FactorEstimator(TableEstimator):
             What `transform`, `score_samples` and the certificate are made from.
         """
         check_is_fitted(self, "module_")
-        return Codes(self.module_, self._check_table(with_nan(X, observed), reset=False))
+        table = self._check_table(with_nan(X, observed), reset=False)
+        return Codes(self.module_, table, group=self._group_numbers(groups, table))
 
-    def transform(self, X: TableLike, *, observed: ArrayLike | None = None) -> np.ndarray:
+    def _learn_groups(
+        self, groups: ArrayLike | None, X: Matrix, weight: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Number of each row's group; the labels are kept."""
+        self.__dict__.pop("groups_", None)
+        labels = check_groups(groups, X)
+        if labels is None:
+            return None
+        if not self._takes_groups:
+            raise ParameterError(
+                f"Expected no groups for {type(self).__name__}, which has one prior for all rows; got some. "
+                "Use SparseVAE or VAE."
+            )
+        self.groups_ = np.unique(labels if weight is None else labels[weight > 0])
+        return number_groups(labels, self.groups_, depth=5)
+
+    def _group_numbers(self, groups: ArrayLike | None, X: Matrix) -> np.ndarray | None:
+        """Number of each row's group among those that fit saw, -1 for a new one."""
+        labels = check_groups(groups, X)
+        if not hasattr(self, "groups_"):
+            if labels is not None:
+                raise DataError(
+                    "Expected no groups, as in fit; got some. Fit with groups=, or leave them out here."
+                )
+            return None
+        if labels is None:
+            warnings.warn(
+                "The model was fitted with groups and none are given here: all rows are taken as one new "
+                "group, whose shift of each feature is estimated from them. Pass groups=.",
+                DataWarning,
+                stacklevel=4,
+            )
+            return np.full(X.shape[0], -1)
+        return number_groups(labels, self.groups_, depth=4)
+
+    def transform(
+        self, X: TableLike, *, groups: ArrayLike | None = None, observed: ArrayLike | None = None
+    ) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
             May have missing values, whether or not the table fitted had.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
         observed : boolean array of shape (n_samples, n_features), optional
             See `fit`.
 
@@ -401,7 +467,7 @@ class FactorEstimator(TableEstimator):
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.codes(X, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed)
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
@@ -431,7 +497,12 @@ class FactorEstimator(TableEstimator):
         return means.numpy().astype(dtype, copy=False)
 
     def score_samples(
-        self, X: TableLike, *, sample_weight: ArrayLike | None = None, observed: ArrayLike | None = None
+        self,
+        X: TableLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
     ) -> np.ndarray:
         """ELBO of each row in the units of the table, of what is observed of it.
 
@@ -443,6 +514,8 @@ class FactorEstimator(TableEstimator):
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         sample_weight : array of shape (n_samples,), optional
             Each value is multiplied by the weight of its row.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
         observed : boolean array of shape (n_samples, n_features), optional
             See `fit`.
 
@@ -450,10 +523,30 @@ class FactorEstimator(TableEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self.codes(X, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed)
         weight = check_weights(sample_weight, codes.X)
-        bounds = row_bounds(self.module_, codes.X, self.score_draws(), codes.moments())
+        bounds = codes.bounds(self.score_draws())
         return bounds if weight is None else bounds * weight
+
+    def score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> float:
+        """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better.
+
+        Parameters
+        ----------
+        X, sample_weight, groups, observed
+            As for `score_samples`; the mean is weighted.
+        y : ignored
+        """
+        scores = self.score_samples(X, groups=groups, observed=observed)
+        return _weighted_mean(scores, check_weights(sample_weight, scores))
 
     def reconstruct(self, X: TableLike) -> np.ndarray:
         """Expected data at the posterior means of the factors; for counts, of a row of average size."""
@@ -463,6 +556,7 @@ class FactorEstimator(TableEstimator):
         self,
         X: TableLike,
         *,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -472,6 +566,8 @@ class FactorEstimator(TableEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        groups : array of shape (n_samples,), optional
+            See `codes`.
         observed : boolean array of shape (n_samples, n_features), optional
             See `fit`.
         n_draws : int, optional
@@ -487,7 +583,7 @@ class FactorEstimator(TableEstimator):
             The table, dense, with observed values as they are. A data frame gives a data frame, unless draws
             are asked for.
         """
-        codes = self.codes(X, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed)
         table = dense_table(codes.X).astype(np.float64)
         missing = np.isnan(table)
         if n_draws is not None:
@@ -506,6 +602,7 @@ class FactorEstimator(TableEstimator):
         *,
         fraction: float = 0.1,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> float:
@@ -522,6 +619,8 @@ class FactorEstimator(TableEstimator):
             Of the observed cells that are hidden, at random.
         sample_weight : array of shape (n_samples,), optional
             How often each row counts.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
         observed : boolean array of shape (n_samples, n_features), optional
             See `fit`.
         random_state : int, RandomState or None
@@ -541,7 +640,8 @@ class FactorEstimator(TableEstimator):
                 f"Expected some cells to hide; got none at fraction={fraction:g} in a table of shape "
                 f"{table.shape}. Raise fraction, or pass more rows."
             )
-        density = hidden_log_density(Codes(self.module_, seen), table, hidden)
+        codes = Codes(self.module_, seen, group=self._group_numbers(groups, table))
+        density = hidden_log_density(codes, table, hidden)
         rows = np.ones(len(density)) if weight is None else weight
         return float((rows * density).sum() / (rows * hidden.sum(1)).sum())
 
@@ -592,7 +692,8 @@ class FactorEstimator(TableEstimator):
         """Become the fitted estimator that `saved_state` described, also one of version 0.1."""
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
-        observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_)
+        n_groups = len(getattr(self, "groups_", ()))
+        observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_, n_groups)
         module = self._module_class.from_dict(saved, observation)
         self.module_ = module.eval().requires_grad_(False)
 
@@ -602,6 +703,10 @@ class FactorEstimator(TableEstimator):
         """Expected data in the units of the table."""
         with torch.no_grad():
             return expected_rows(self.module_, self.module_.decode(z))
+
+
+def _weighted_mean(scores: np.ndarray, weight: np.ndarray | None) -> float:
+    return float(scores.mean() if weight is None else np.average(scores, weights=weight))
 
 
 def _say_stopped(n_epochs: int) -> None:

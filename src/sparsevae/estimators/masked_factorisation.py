@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["first_components", "masked_factorisation", "solve_codes"]
+__all__ = ["factorise_masked", "first_components", "solve_codes"]
 
 _SMALLEST = 1e-12
 _FLAT = 1e-2  # of the mean of a component: what its zeros start at, so that they may grow
 
 
-def masked_factorisation(
+def factorise_masked(
     X: np.ndarray,
     weight: np.ndarray,
     components: np.ndarray,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.annotations.missing import has_missing, with_nan
 from sparsevae.annotations.weights import check_weights, note_large_weights
-from sparsevae.estimators.masked_factorisation import first_components, masked_factorisation, solve_codes
+from sparsevae.estimators.masked_factorisation import factorise_masked, first_components, solve_codes
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.inspection.outputs import strongest_features
@@ -187,7 +187,7 @@ class NMF(PlugInEstimator):
         """Components of a table with holes or weights; codes and objective."""
         dense = np.asarray(table.toarray() if sparse.issparse(table) else table, dtype=np.float64)  # type: ignore[union-attr]
         rows = np.ones(len(dense)) if weight is None else weight
-        codes, components, self.n_iter_, objective = masked_factorisation(
+        codes, components, self.n_iter_, objective = factorise_masked(
             dense,
             rows,
             first_components(dense, rows, self.n_factors),

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
@@ -37,7 +38,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(FactorEstimator):
+class SparseVAE(GroupMixin, FactorEstimator):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -90,6 +91,10 @@ class SparseVAE(FactorEstimator):
     features_per_step : int, optional
         Features in the reconstruction of a gradient step, drawn anew at each and scaled up: unbiased, noisier
         and cheaper, for tables with tens of thousands of features. All by default; not for a multinomial.
+    group_effects : {"shifts", "means"}
+        What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
+        own, so that batch effects stay out of the factors, or the means of the factors, with features that
+        are measured alike. Variances of the factors, and which groups have them, may differ in both.
     device : str
         "auto", "cpu", "cuda" or "mps".
     random_state : int, RandomState or None
@@ -159,6 +164,7 @@ class SparseVAE(FactorEstimator):
         validation_fraction: float = 0.2,
         precision: str = "float32",
         features_per_step: int | None = None,
+        group_effects: str = "shifts",
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -181,6 +187,7 @@ class SparseVAE(FactorEstimator):
         self.validation_fraction = validation_fraction
         self.precision = precision
         self.features_per_step = features_per_step
+        self.group_effects = group_effects
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -192,6 +199,7 @@ class SparseVAE(FactorEstimator):
             check_positive("n_init", self.n_init, integer=True)
         get_recipe(self.recipe)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("group_effects", self.group_effects, GROUP_EFFECTS)
         if self.features_per_step is not None:
             check_positive("features_per_step", self.features_per_step, integer=True)
         if isinstance(self.init, str):
@@ -239,6 +247,8 @@ class SparseVAE(FactorEstimator):
             gauge=recipe.gauge,
             precision=self.precision,
             holes=data.source.has_missing,
+            n_groups=len(getattr(self, "groups_", ())),
+            group_shifts=self.group_effects == "shifts",
             covariance=covariance if recipe.correlated_factors else "identity",
             inclusion_prior=None if prior is None else (float(prior[0]), float(prior[1])),
             keep_rate_ratio=recipe.keep_rate_ratio,
@@ -266,10 +276,11 @@ class SparseVAE(FactorEstimator):
         X: TableLike,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
     ) -> tuple[FitSettings, FitData]:
         """Settings and rows of a fit that is not begun, for those who take its stages one by one."""
-        data = self._prepare(X, sample_weight=sample_weight, observed=observed)
+        data = self._prepare(X, sample_weight=sample_weight, groups=groups, observed=observed)
         return self._settings(data), data
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
@@ -448,7 +459,13 @@ class SparseVAE(FactorEstimator):
         rows = spread_rows(codes.X.shape[0], n_points)
         return response_curves(self.module_, {factor: features}, codes, rows)[factor]
 
-    def identifiability(self, X: TableLike | Codes, *, stability: Stability | None = None) -> Certificate:
+    def identifiability(
+        self,
+        X: TableLike | Codes,
+        *,
+        stability: Stability | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Certificate:
         """State for each active factor whether it is identified, and why.
 
         Parameters
@@ -457,6 +474,8 @@ class SparseVAE(FactorEstimator):
             The table of the fit, or another of its kind; or its `codes`.
         stability : Stability, optional
             From `sparsevae.stability`: adds how often each factor returns to the evidence.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
 
         Returns
         -------
@@ -466,7 +485,7 @@ class SparseVAE(FactorEstimator):
         check_is_fitted(self, "module_")
         return certify(
             self.module_,
-            X if isinstance(X, Codes) else self.codes(X),
+            X if isinstance(X, Codes) else self.codes(X, groups=groups),
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,

@@ -51,6 +51,8 @@ class FitData:
         Fraction of the rows that have a value of each feature, by weight; None where nothing is missing.
     first_parameters : dict from str to Tensor
         Of the likelihood, where the table says where to begin: features last, NaN where it does not.
+    group_shift : Tensor of shape (n_groups, n_features) or None
+        Where the shifts of groups begin, in units of the decoder's output.
     generator, random_state
         All randomness of the fit.
     batch_size : int
@@ -65,6 +67,7 @@ class FitData:
     constant: np.ndarray
     observed_fraction: Tensor | None
     first_parameters: dict[str, Tensor]
+    group_shift: Tensor | None
     generator: torch.Generator
     random_state: np.random.RandomState
     batch_size: int
@@ -94,6 +97,9 @@ class FitData:
         with torch.no_grad():
             for name, first in self.first_parameters.items():
                 values[name].copy_(torch.where(first.isnan(), values[name], first.to(values[name])))
+            groups = module.row_groups
+            if groups is not None and groups.shifts and self.group_shift is not None:
+                groups.shift.copy_(self.group_shift)
 
 
 def prepare(
@@ -106,6 +112,8 @@ def prepare(
     random_state: np.random.RandomState,
     device: torch.device,
     weight: np.ndarray | None = None,
+    group: np.ndarray | None = None,
+    group_shifts: bool = True,
     levels: np.ndarray | None = None,
     raw_noise_scale: bool = False,
 ) -> FitData:
@@ -124,6 +132,10 @@ def prepare(
     device : torch.device
     weight : ndarray of shape (n_samples,), optional
         How often each row counts.
+    group : integer ndarray of shape (n_samples,), optional
+        Group of each row, numbered from 0.
+    group_shifts : bool
+        Whether features have levels of their own in each group.
     levels : ndarray of shape (n_features, 3), optional
         As `annotations.levels.find_levels` returns them, where columns have levels.
     raw_noise_scale : bool
@@ -147,7 +159,13 @@ def prepare(
         )
     _warn_of_counts(X, likelihood, mean, variance)
     observation = _observe(X, kept, likelihood, mean, variance, constant, levels, weight).to(device)
-    source = RowSource(X, observation, device, weight=weight)
+    n_groups = 0 if group is None else int(group.max()) + 1
+    shift = None
+    if group is not None:
+        observation = _with_groups(observation, n_groups).to(device)
+        if group_shifts:
+            shift = _group_shifts(X, kept, observation, group, weight, mean)
+    source = RowSource(X, observation, device, weight=weight, group=group)
     rows = torch.as_tensor(random_state.permutation(kept))
     n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
 
@@ -166,6 +184,7 @@ def prepare(
         constant=constant,
         observed_fraction=_observed_fraction(X[kept], own).to(device) if source.has_missing else None,
         first_parameters={} if levels is None else _level_parameters(X[kept], likelihood, levels, own),
+        group_shift=None if shift is None else shift.to(device),
         generator=generator,
         random_state=random_state,
         batch_size=batch_size,
@@ -354,6 +373,38 @@ def _encoder_moments(
     count = np.maximum(count, 1e-12)
     mean = total / count
     return mean, np.maximum(square / count - mean**2, 0.0)
+
+
+def _with_groups(observation: Observation, n_groups: int) -> Observation:
+    """The same observation, of rows in groups."""
+    other = Observation.blank(observation.likelihood, observation.n_features, n_groups)
+    state = observation.state_dict() | {"group_inputs": other.group_inputs}
+    other.load_state_dict(state)
+    return other
+
+
+def _group_shifts(
+    X: Matrix,
+    kept: np.ndarray,
+    observation: Observation,
+    group: np.ndarray,
+    weight: np.ndarray | None,
+    mean: np.ndarray,
+) -> Tensor:
+    """Where shifts begin: each group at its own feature means; the encoder sees inputs relative to them."""
+    location, scale = observation.location.cpu().double().numpy(), observation.scale.cpu().double().numpy()
+    likelihood = observation.likelihood
+    shifts, inputs = [], []
+    for g in range(observation.n_groups):
+        own = kept[group[kept] == g]
+        share = None if weight is None else weight[own]
+        level = (column_moments(X[own], share)[0] - location) / scale
+        overall = (mean - location) / scale
+        at = [likelihood.initial_output(torch.as_tensor(values)) for values in (level, overall)]
+        shifts.append((at[0] - at[1]).float())
+        inputs.append(_encoder_moments(X, own, observation, weight)[0])
+    observation.group_inputs.copy_(torch.as_tensor(np.array(inputs)))
+    return torch.stack(shifts)
 
 
 def _observed_fraction(X: Matrix, weight: np.ndarray | None) -> Tensor:

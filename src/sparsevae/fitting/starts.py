@@ -236,6 +236,8 @@ def change_basis_(module: VAEModule, basis: Tensor) -> Tensor:
     first = module.decoder.first
     assert first is not None, "the linear model has no shared first layer to rotate"
     module.encoder.transform_factors_(basis.mT)
+    if module.row_groups is not None:
+        module.row_groups.transform_(basis.mT)
     first.copy_(first @ inverse.mT)
     norm = torch.linalg.vector_norm(first, dim=-2) / module.decoder.first_layer_norm()
     first.div_(norm.unsqueeze(-2))

@@ -120,7 +120,10 @@ class _Rows:
         batch, self.z = codes.batch(rows), torch.as_tensor(codes.means(rows))
         raw = self.observation.expected_in_user_units(self.observation.likelihood.response(batch.x))
         expected = self.observation.likelihood.expectation(
-            module.decode(self.z), module.nuisance.values(), size=batch.size, total=batch.total
+            module.shifted(batch, module.decode(self.z)),
+            module.nuisance.values(),
+            size=batch.size,
+            total=batch.total,
         )
         if batch.observed is not None:
             raw = torch.where(batch.observed, raw, torch.nan)

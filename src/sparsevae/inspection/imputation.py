@@ -7,7 +7,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from sparsevae.inspection.codes import Codes, fixed_draws, map_rows
+from sparsevae.inspection.codes import Codes, fixed_draws
 from sparsevae.modules import Batch, LatentModule
 
 __all__ = ["dense_table", "draw_cells", "expect_cells", "hidden_log_density", "hide_cells"]
@@ -36,17 +36,18 @@ def expect_cells(codes: Codes) -> np.ndarray:
         def rows(output: Tensor) -> dict[str, Tensor | None]:
             return {"size": batch.size, "total": _whole_total(module, batch, output)}
 
-        outputs = [module.decode(module.draw_posterior(batch, (mean, log_variance), d)) for d in draws]
+        drawn = (module.draw_posterior(batch, (mean, log_variance), draw) for draw in draws)
+        outputs = [module.shifted(batch, module.decode(z)) for z in drawn]
         means = [likelihood.expectation(output, parameters, **rows(output)) for output in outputs]
         filled = torch.stack(means).mean(0)
         ordered = module.observation.ordered_columns
         if not ordered.all():
-            output = module.decode(mean)
+            output = module.shifted(batch, module.decode(mean))
             category = likelihood.fill(output, parameters, **rows(output))
             filled = torch.where(torch.as_tensor(ordered), filled, category)
         return module.observation.to_user_units(filled)
 
-    return map_rows(codes.module, codes.X, expected, codes.moments()).astype(np.float64)
+    return codes.map(expected, codes.moments()).astype(np.float64)
 
 
 @torch.no_grad()
@@ -61,7 +62,8 @@ def draw_cells(codes: Codes, n_draws: int, generator: torch.Generator) -> np.nda
     result = []
     for _ in range(n_draws):
         noise = torch.randn(len(mean), module.n_noise, generator=generator)
-        output = module.decode(module.draw_posterior(batch, (mean, log_variance), noise))
+        z = module.draw_posterior(batch, (mean, log_variance), noise)
+        output = module.shifted(batch, module.decode(z))
         total = _whole_total(module, batch, output)
         drawn = module.observation.likelihood.sample(
             output,
@@ -118,7 +120,7 @@ def hidden_log_density(codes: Codes, X: np.ndarray | sparse.csr_matrix, hidden: 
             terms.append(module.log_likelihood(rows, output))
         return torch.logsumexp(torch.stack(terms), 0) - np.log(len(terms))
 
-    values = map_rows(codes.module, codes.X, density, known, truth).astype(np.float64)
+    values = codes.map(density, known, truth).astype(np.float64)
     return values + hidden @ codes.module.observation.log_jacobians()
 
 

@@ -84,14 +84,18 @@ def communalities(outputs: Outputs, batch: Batch) -> np.ndarray:
     x = module.observation.likelihood.response(batch.x)
     left = _mean_where_observed((x - means).square(), batch)
     reproduced = 1.0 - left / _variance(module, means, batch).clamp_min(1e-12)
-    share = torch.where(_real(module), 1.0 - module.noise_variance, reproduced).clamp(0.0, 1.0)
+    explained = 1.0 - module.noise_variance
+    if module.row_groups is not None and batch.group is not None:
+        explained = explained - _spread(module.row_groups.offset(batch.group), batch.weight)
+    share = torch.where(_real(module), explained, reproduced).clamp(0.0, 1.0)
     return torch.where(module.support().any(1), share, 0.0).double().numpy()
 
 
 def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
     """Expected values of rows of the sizes seen, in the units of the model: sample × feature."""
     likelihood, parameters = module.observation.likelihood, module.nuisance.values()
-    return likelihood.expectation(output, parameters, size=batch.size, total=batch.total)
+    given = module.shifted(batch, output)
+    return likelihood.expectation(given, parameters, size=batch.size, total=batch.total)
 
 
 def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:

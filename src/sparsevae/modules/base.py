@@ -22,6 +22,7 @@ from sparsevae.exceptions import ParameterError
 from sparsevae.likelihoods import Likelihood, Mixed
 from sparsevae.modules.batch import Batch
 from sparsevae.modules.encoder import Encoder
+from sparsevae.modules.groups import Groups
 from sparsevae.modules.mask import Mask
 from sparsevae.modules.observation import Observation
 
@@ -47,6 +48,10 @@ class ModuleConfig:
         Fraction of the encoder's inputs that are left out in a training step.
     holes : bool
         Whether the encoder is told which entries of a row are missing.
+    n_groups : int
+        Groups of rows that the model knows of; 0 for none.
+    group_shifts, group_variances : bool
+        See `modules.groups.Groups`.
     """
 
     n_factors: int
@@ -56,6 +61,9 @@ class ModuleConfig:
     features_per_step: int | None = None
     input_dropout: float = 0.0
     holes: bool = False
+    n_groups: int = 0
+    group_shifts: bool = True
+    group_variances: bool = True
 
 
 class Loss(NamedTuple):
@@ -111,6 +119,8 @@ class LatentModule(nn.Module, ABC):
     mask : Mask or None
     nuisance : Nuisance
         Parameters of the likelihood beside the decoder's output.
+    row_groups : Groups or None
+        What differs between groups of rows.
     """
 
     gaussian_posterior = True
@@ -118,6 +128,7 @@ class LatentModule(nn.Module, ABC):
     config: ModuleConfig
     decoder: nn.Module
     mask: Mask | None
+    row_groups: Groups | None
 
     def __init__(
         self,
@@ -133,6 +144,16 @@ class LatentModule(nn.Module, ABC):
         self.n_features, self.n_factors = observation.n_features, config.n_factors
         self.n_noise = config.n_factors
         self.nuisance = Nuisance(observation.likelihood, self.n_features, self.replicates)
+        self.row_groups = None
+        if config.n_groups:
+            self.row_groups = Groups(
+                config.n_groups,
+                self.n_features,
+                self.n_factors,
+                shifts=config.group_shifts,
+                variances=config.group_variances,
+                replicates=self.replicates,
+            )
         self.encoder = self.new_encoder(generator)
         self.mask = None
 
@@ -151,15 +172,21 @@ class LatentModule(nn.Module, ABC):
     @property
     def n_marks(self) -> int:
         """Marks of a row that the encoder sees beside its entries."""
-        return self.n_features if self.config.holes else 0
+        return (self.n_features if self.config.holes else 0) + self.config.n_groups
 
     def marks(self, batch: Batch) -> Tensor | None:
         """What the encoder is told of each row beside its entries: (..., n_rows, n_marks)."""
-        if not self.config.holes:
-            return None
-        return (
-            torch.zeros_like(batch.inputs) if batch.observed is None else (~batch.observed).to(batch.inputs)
-        )
+        parts = []
+        if self.config.holes:
+            seen = batch.observed
+            parts.append(torch.zeros_like(batch.inputs) if seen is None else (~seen).to(batch.inputs))
+        if self.row_groups is not None:
+            n_groups = self.config.n_groups
+            if batch.group is None:
+                parts.append(batch.inputs.new_zeros(*batch.inputs.shape[:-1], n_groups))
+            else:
+                parts.append(self.row_groups.marks(batch.group, n_groups).to(batch.inputs))
+        return torch.cat(parts, -1) if parts else None
 
     # -- the model ------------------------------------------------------------------------------------------
 
@@ -167,7 +194,19 @@ class LatentModule(nn.Module, ABC):
         """Mean and log variance of q(z | x); 0 and 0 for factors not in use."""
         mean, log_variance = self.encoder(batch.inputs, self.marks(batch))
         active = self.active().unsqueeze(-2)
-        return mean * active, log_variance * active
+        return self.padded(batch, mean * active), self.padded(batch, log_variance * active)
+
+    def padded(self, batch: Batch, z: Tensor) -> Tensor:
+        """Factors, or moments of them, with zeros in rows whose group lacks them."""
+        if self.row_groups is None or batch.group is None:
+            return z
+        return self.row_groups.pad(z, batch.group)
+
+    def shifted(self, batch: Batch, output: Tensor) -> Tensor:
+        """Decoder outputs of the rows of a batch, with the shifts of their groups."""
+        if self.row_groups is None or batch.group is None:
+            return output
+        return output + self.row_groups.offset(batch.group, batch.features)
 
     @abstractmethod
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
@@ -187,12 +226,15 @@ class LatentModule(nn.Module, ABC):
         If the batch names ``features``, whose columns alone the output then has, the estimate from these.
         """
         likelihood, parameters = self.observation.likelihood, self.nuisance.values()
+        output = self.shifted(batch, output)
         if batch.features is None:
             return likelihood.log_prob(batch.x, output, parameters, size=batch.size, observed=batch.observed)
         return subset_log_prob(likelihood, batch, output, parameters)
 
-    def kl(self, mean: Tensor, log_variance: Tensor) -> Tensor:
+    def kl(self, mean: Tensor, log_variance: Tensor, group: Tensor | None = None) -> Tensor:
         """Divergence of the posterior from the prior of the factors per row: shape (..., n_samples)."""
+        if self.row_groups is not None and group is not None:
+            mean, log_variance = self.row_groups.standardise(mean, log_variance, group)
         return kl_standard_normal(mean, log_variance)
 
     def bound(self, batch: Batch, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -211,8 +253,9 @@ class LatentModule(nn.Module, ABC):
         """
         mean, log_variance = self.encode(batch) if posterior is None else posterior
         deviation = torch.exp(0.5 * log_variance)
-        terms = [self.log_likelihood(batch, self.decode(mean + deviation * draw)) for draw in draws]
-        return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance).double()
+        drawn = (self.padded(batch, mean + deviation * draw) for draw in draws)
+        terms = [self.log_likelihood(batch, self.decode(z)) for z in drawn]
+        return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance, batch.group).double()
 
     def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
         """Factors drawn from their prior: shape (n_samples, n_factors)."""
@@ -221,7 +264,15 @@ class LatentModule(nn.Module, ABC):
     def draw_posterior(self, batch: Batch, moments: tuple[Tensor, Tensor], noise: Tensor) -> Tensor:
         """One draw of the factors per row from the posterior with this mean and log variance."""
         mean, log_variance = moments
-        return mean + torch.exp(0.5 * log_variance) * noise
+        return self.padded(batch, mean + torch.exp(0.5 * log_variance) * noise)
+
+    def prior_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Mean and inverse covariance of the factors' prior, for all rows or for each; without replicates."""
+        if self.row_groups is None or batch.group is None:
+            covariance = self.prior_covariance()
+            return covariance.new_zeros(self.n_factors), torch.linalg.inv(covariance)
+        precision = self.row_groups.precision(self.prior_covariance(), batch.group)
+        return self.row_groups.mean[batch.group], precision
 
     def prior_covariance(self) -> Tensor:
         """Σ_z of the prior: shape (..., n_factors, n_factors)."""
@@ -254,10 +305,11 @@ class LatentModule(nn.Module, ABC):
             Without statistics in evaluation mode.
         """
         mean, log_variance = self.encode(batch)
-        output = self.decode(mean + torch.exp(0.5 * log_variance) * noise, batch.features)
+        z = self.padded(batch, mean + torch.exp(0.5 * log_variance) * noise)
+        output = self.decode(z, batch.features)
         loss = Loss(
             reconstruction=-batch.row_mean(self.log_likelihood(batch, output)),
-            kl=self.config.beta * batch.row_mean(self.kl(mean, log_variance)),
+            kl=self.config.beta * batch.row_mean(self.kl(mean, log_variance, batch.group)),
             weight_penalty=self.weight_penalty(n_samples),
         )
         if not self.training:
@@ -267,7 +319,9 @@ class LatentModule(nn.Module, ABC):
     @torch.no_grad()
     def statistics(self, batch: Batch, output: Tensor, mean: Tensor, log_variance: Tensor) -> Statistics:
         """Sums over the rows of a batch that `update` needs."""
-        sums = Statistics(self.nuisance.statistics(batch, output))
+        sums = Statistics(self.nuisance.statistics(batch, self.shifted(batch, output)))
+        if self.row_groups is not None and batch.group is not None:
+            sums.update(self.row_groups.statistics(batch, mean, log_variance))
         sums["count"] = torch.as_tensor(batch.total_weight)
         return sums
 
@@ -304,6 +358,8 @@ class LatentModule(nn.Module, ABC):
     def update(self, statistics: Statistics, n_samples: float) -> None:
         """Closed forms, given what all batches of an epoch have shown."""
         self.nuisance.update(statistics, n_samples)
+        if self.row_groups is not None and "group_counts" in statistics:
+            self.row_groups.update_(statistics)
 
     def project_(self) -> None:
         """Move the parameters back to where the model is defined, after each gradient step."""

@@ -35,6 +35,8 @@ class Observation(nn.Module):
         Average row total of the multinomial columns, the length of an average document.
     feature_mean : array of shape (n_features,), optional
         Average of each feature in the units of the table: what a row that lacks some is compared with.
+    n_groups : int
+        Groups of rows; the encoder sees inputs relative to the average of their group.
 
     Attributes
     ----------
@@ -52,6 +54,7 @@ class Observation(nn.Module):
     input_scale: Tensor
     mean_total: Tensor
     mean_words: Tensor
+    group_inputs: Tensor
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Observation(nn.Module):
         mean_total: float = 1.0,
         mean_words: float = 1.0,
         feature_mean: ArrayLike | None = None,
+        n_groups: int = 0,
     ) -> None:
         super().__init__()
         self.likelihood = likelihood
@@ -76,6 +80,9 @@ class Observation(nn.Module):
             ("mean_words", mean_words),
         ):
             self.register_buffer(name, torch.as_tensor(value, dtype=torch.float32).clone())
+        self.n_groups = n_groups
+        if n_groups:
+            self.register_buffer("group_inputs", torch.zeros(n_groups, self.n_features))
         # Units in full precision, which a change of the module's dtype leaves alone: the same table in other
         # units is then the same numbers to the model.
         means = np.zeros(self.n_features) if feature_mean is None else np.asarray(feature_mean)
@@ -100,10 +107,10 @@ class Observation(nn.Module):
         self._any_size, self._any_total = bool(self.size_columns.any()), bool(self.total_columns.any())
 
     @classmethod
-    def blank(cls, likelihood: Likelihood, n_features: int) -> Observation:
+    def blank(cls, likelihood: Likelihood, n_features: int, n_groups: int = 0) -> Observation:
         """An observation in the table's own units, to be filled in."""
         zeros, ones = np.zeros(n_features), np.ones(n_features)
-        return cls(likelihood, zeros, ones, zeros, ones)
+        return cls(likelihood, zeros, ones, zeros, ones, n_groups=n_groups)
 
     def standardise_inputs_(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Let the encoder see inputs with these moments in units of their deviation."""
@@ -129,6 +136,8 @@ class Observation(nn.Module):
         """
         size = self.size(x, observed)
         inputs = self.encoder_input(x, size)
+        if group is not None and self.n_groups:
+            inputs = inputs - self.group_inputs[group]
         if observed is not None:
             inputs = torch.where(observed, inputs, 0.0)  # the mean of a standardised input
         return Batch(x, inputs, size, self.total(x), observed, weight, group)

@@ -29,6 +29,8 @@ class RowSource:
     device : torch.device
     weight : array of shape (n_samples,), optional
         How often each row counts.
+    group : integer array of shape (n_samples,), optional
+        Group of each row.
     """
 
     def __init__(
@@ -38,10 +40,12 @@ class RowSource:
         device: torch.device | str = "cpu",
         *,
         weight: np.ndarray | None = None,
+        group: np.ndarray | None = None,
     ) -> None:
         self.X, self.observation, self.device = X, observation, torch.device(device)
         self.n_samples, self.n_features = X.shape
         self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+        self.group = None if group is None else torch.as_tensor(group, dtype=torch.long)
         self.has_missing = has_missing(X)
         self._resident: Batch | None = None
         small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
@@ -67,7 +71,8 @@ class RowSource:
             observed = ~x.isnan()
             x = torch.where(observed, x, 0.0)
         weight = None if self.weight is None else self.weight[index].to(x)
-        return self.observation.batch(x, observed=observed, weight=weight)
+        group = None if self.group is None else self.group[index].to(self.device)
+        return self.observation.batch(x, observed=observed, weight=weight, group=group)
 
 
 class Batches:
