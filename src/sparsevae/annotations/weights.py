@@ -1,4 +1,4 @@
-"""Weights of rows: how often each counts."""
+"""Weights of rows, how often each counts; and exposure, how large each is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, DataWarning
 
-__all__ = ["check_weights", "note_large_weights"]
+__all__ = ["check_exposure", "check_weights", "note_large_weights"]
 
 _LARGE = 2.0  # mean weight above which weights are probably not frequencies
 
@@ -46,6 +46,21 @@ def check_weights(sample_weight: Any, X: Matrix) -> np.ndarray | None:
     if not weight.any():
         raise DataError("Expected some weight above 0; got zeros only. Give rows that count a weight of 1.")
     return weight
+
+
+def check_exposure(exposure: Any, X: Matrix) -> np.ndarray | None:
+    """Sizes of the rows as an array of float64; None where they are not given."""
+    if exposure is None:
+        return None
+    sizes = np.asarray(exposure, dtype=np.float64)
+    if sizes.shape != (X.shape[0],):
+        raise DataError(
+            f"Expected an exposure for each of {X.shape[0]} rows; got shape {sizes.shape}. Pass one number "
+            "per row."
+        )
+    if not (np.isfinite(sizes) & (sizes > 0)).all():
+        raise DataError("Expected exposures above 0; got others. Leave out rows that were not exposed.")
+    return sizes
 
 
 def note_large_weights(weight: np.ndarray | None, depth: int) -> None:

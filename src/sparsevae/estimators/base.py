@@ -21,7 +21,7 @@ from sparsevae.aliases import Matrix, TableLike
 from sparsevae.annotations.groups import check_groups, number_groups
 from sparsevae.annotations.levels import check_levels, find_levels
 from sparsevae.annotations.missing import check_columns_seen, with_nan
-from sparsevae.annotations.weights import check_weights, note_large_weights
+from sparsevae.annotations.weights import check_exposure, check_weights, note_large_weights
 from sparsevae.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
@@ -227,6 +227,7 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -242,12 +243,14 @@ class FactorEstimator(TableEstimator):
             kept out of the factors.
         observed : boolean array of shape (n_samples, n_features), optional
             Which cells count; False for further missing values, of a sparse table for instance.
+        exposure : array of shape (n_samples,), optional
+            Known size of each row of counts, such as hours watched or people at risk; by default its total.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X, sample_weight=sample_weight, groups=groups, observed=observed)
+        self.fit_codes(X, sample_weight=sample_weight, groups=groups, observed=observed, exposure=exposure)
         return self
 
     def fit_transform(
@@ -258,19 +261,22 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
 
         Parameters
         ----------
-        X, y, sample_weight, groups, observed
+        X, y, sample_weight, groups, observed, exposure
             As for `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.fit_codes(X, sample_weight=sample_weight, groups=groups, observed=observed)
+        codes = self.fit_codes(
+            X, sample_weight=sample_weight, groups=groups, observed=observed, exposure=exposure
+        )
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def fit_codes(
@@ -280,12 +286,13 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
-        X, sample_weight, groups, observed
+        X, sample_weight, groups, observed, exposure
             As for `fit`.
 
         Returns
@@ -294,7 +301,9 @@ class FactorEstimator(TableEstimator):
         """
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X, sample_weight=sample_weight, groups=groups, observed=observed)
+        data = self._prepare(
+            X, sample_weight=sample_weight, groups=groups, observed=observed, exposure=exposure
+        )
         with torch.random.fork_rng(devices=[]):
             module, history = self._fit_module(data)
         if stop_requested():
@@ -316,6 +325,7 @@ class FactorEstimator(TableEstimator):
             data.source.X,
             None if weight is None else weight.numpy(),
             None if data.source.group is None else data.source.group.numpy(),
+            None if data.source.exposure is None else data.source.exposure.numpy(),
         )
         self._finish(codes, data)
         return codes
@@ -327,6 +337,7 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
@@ -347,6 +358,8 @@ class FactorEstimator(TableEstimator):
             device=self._device(),
             weight=weight,
             group=group,
+            exposure=self._check_exposure(exposure, table),
+            size_factors=self.size_factors,
             group_shifts=getattr(self, "group_effects", "shifts") == "shifts",
             levels=getattr(self, "levels_", None),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
@@ -376,6 +389,11 @@ class FactorEstimator(TableEstimator):
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
+        if not isinstance(self.size_factors, bool | np.bool_):
+            raise ParameterError(
+                f"Expected size_factors to be True or False; got {self.size_factors!r}. Pass False where row "
+                "totals carry meaning."
+            )
 
     def _device(self) -> torch.device:
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
@@ -392,7 +410,12 @@ class FactorEstimator(TableEstimator):
     # -- using a fit ----------------------------------------------------------------------------------------
 
     def codes(
-        self, X: TableLike, *, groups: ArrayLike | None = None, observed: ArrayLike | None = None
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Codes:
         """Posteriors of the rows of a table: checked once, each row encoded once.
 
@@ -402,7 +425,7 @@ class FactorEstimator(TableEstimator):
         groups : array of shape (n_samples,), optional
             Groups of the rows, for a model fitted with groups. Groups that fit did not see are taken together
             as a new one, whose shifts are found from its rows; so are all rows where no groups are given.
-        observed : boolean array of shape (n_samples, n_features), optional
+        observed, exposure : array, optional
             See `fit`.
 
         Returns
@@ -412,7 +435,26 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         table = self._check_table(with_nan(X, observed), reset=False)
-        return Codes(self.module_, table, group=self._group_numbers(groups, table))
+        return Codes(
+            self.module_,
+            table,
+            group=self._group_numbers(groups, table),
+            exposure=self._check_exposure(exposure, table),
+        )
+
+    def _check_exposure(self, exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
+        """Sizes of the rows as an array; given where fit was given some."""
+        sizes = check_exposure(exposure, X)
+        if "module_" not in self.__dict__:  # a fit begins
+            self.__dict__.pop("has_exposure_", None)
+            if sizes is not None:
+                self.has_exposure_ = True
+        elif hasattr(self, "has_exposure_") != (sizes is not None):
+            wanted, got = ("sizes of the rows", "None") if sizes is None else ("None", "sizes of rows")
+            raise DataError(
+                f"Expected exposure to be {wanted}, as in fit; got {got}. Describe rows as they were in fit."
+            )
+        return sizes
 
     def _learn_groups(
         self, groups: ArrayLike | None, X: Matrix, weight: np.ndarray | None
@@ -450,7 +492,12 @@ class FactorEstimator(TableEstimator):
         return number_groups(labels, self.groups_, depth=4)
 
     def transform(
-        self, X: TableLike, *, groups: ArrayLike | None = None, observed: ArrayLike | None = None
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
@@ -460,14 +507,14 @@ class FactorEstimator(TableEstimator):
             May have missing values, whether or not the table fitted had.
         groups : array of shape (n_samples,), optional
             See `codes`.
-        observed : boolean array of shape (n_samples, n_features), optional
+        observed, exposure : array, optional
             See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.codes(X, groups=groups, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
@@ -503,6 +550,7 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> np.ndarray:
         """ELBO of each row in the units of the table, of what is observed of it.
 
@@ -516,14 +564,14 @@ class FactorEstimator(TableEstimator):
             Each value is multiplied by the weight of its row.
         groups : array of shape (n_samples,), optional
             See `codes`.
-        observed : boolean array of shape (n_samples, n_features), optional
+        observed, exposure : array, optional
             See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self.codes(X, groups=groups, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         weight = check_weights(sample_weight, codes.X)
         bounds = codes.bounds(self.score_draws())
         return bounds if weight is None else bounds * weight
@@ -536,16 +584,17 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> float:
         """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better.
 
         Parameters
         ----------
-        X, sample_weight, groups, observed
+        X, sample_weight, groups, observed, exposure
             As for `score_samples`; the mean is weighted.
         y : ignored
         """
-        scores = self.score_samples(X, groups=groups, observed=observed)
+        scores = self.score_samples(X, groups=groups, observed=observed, exposure=exposure)
         return _weighted_mean(scores, check_weights(sample_weight, scores))
 
     def reconstruct(self, X: TableLike) -> np.ndarray:
@@ -558,6 +607,7 @@ class FactorEstimator(TableEstimator):
         *,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> np.ndarray | pd.DataFrame:
@@ -568,7 +618,7 @@ class FactorEstimator(TableEstimator):
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
         groups : array of shape (n_samples,), optional
             See `codes`.
-        observed : boolean array of shape (n_samples, n_features), optional
+        observed, exposure : array, optional
             See `fit`.
         n_draws : int, optional
             Draws of each missing value from its distribution given the rest of the row, for multiple
@@ -583,7 +633,7 @@ class FactorEstimator(TableEstimator):
             The table, dense, with observed values as they are. A data frame gives a data frame, unless draws
             are asked for.
         """
-        codes = self.codes(X, groups=groups, observed=observed)
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         table = dense_table(codes.X).astype(np.float64)
         missing = np.isnan(table)
         if n_draws is not None:
@@ -604,6 +654,7 @@ class FactorEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> float:
         """Mean log density of hidden cells given the rest of their rows; higher is better.
@@ -621,7 +672,7 @@ class FactorEstimator(TableEstimator):
             How often each row counts.
         groups : array of shape (n_samples,), optional
             See `codes`.
-        observed : boolean array of shape (n_samples, n_features), optional
+        observed, exposure : array, optional
             See `fit`.
         random_state : int, RandomState or None
             Of the choice of cells.
@@ -640,7 +691,12 @@ class FactorEstimator(TableEstimator):
                 f"Expected some cells to hide; got none at fraction={fraction:g} in a table of shape "
                 f"{table.shape}. Raise fraction, or pass more rows."
             )
-        codes = Codes(self.module_, seen, group=self._group_numbers(groups, table))
+        codes = Codes(
+            self.module_,
+            seen,
+            group=self._group_numbers(groups, table),
+            exposure=self._check_exposure(exposure, table),
+        )
         density = hidden_log_density(codes, table, hidden)
         rows = np.ones(len(density)) if weight is None else weight
         return float((rows * density).sum() / (rows * hidden.sum(1)).sum())
@@ -693,7 +749,9 @@ class FactorEstimator(TableEstimator):
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
         n_groups = len(getattr(self, "groups_", ()))
-        observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_, n_groups)
+        observation = Observation.blank(
+            self.resolved_likelihood(), self.n_features_in_, n_groups, self.size_factors
+        )
         module = self._module_class.from_dict(saved, observation)
         self.module_ = module.eval().requires_grad_(False)
 

@@ -95,6 +95,9 @@ class SparseVAE(GroupMixin, FactorEstimator):
         What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
         own, so that batch effects stay out of the factors, or the means of the factors, with features that
         are measured alike. Variances of the factors, and which groups have them, may differ in both.
+    size_factors : bool
+        Whether counts of "poisson" and "negative_binomial" are relative to the size of their row (its total,
+        or the ``exposure`` given to `fit`). False where totals carry meaning.
     device : str
         "auto", "cpu", "cuda" or "mps".
     random_state : int, RandomState or None
@@ -165,6 +168,7 @@ class SparseVAE(GroupMixin, FactorEstimator):
         precision: str = "float32",
         features_per_step: int | None = None,
         group_effects: str = "shifts",
+        size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -188,6 +192,7 @@ class SparseVAE(GroupMixin, FactorEstimator):
         self.precision = precision
         self.features_per_step = features_per_step
         self.group_effects = group_effects
+        self.size_factors = size_factors
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -278,9 +283,12 @@ class SparseVAE(GroupMixin, FactorEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> tuple[FitSettings, FitData]:
         """Settings and rows of a fit that is not begun, for those who take its stages one by one."""
-        data = self._prepare(X, sample_weight=sample_weight, groups=groups, observed=observed)
+        data = self._prepare(
+            X, sample_weight=sample_weight, groups=groups, observed=observed, exposure=exposure
+        )
         return self._settings(data), data
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:

@@ -114,6 +114,8 @@ def prepare(
     weight: np.ndarray | None = None,
     group: np.ndarray | None = None,
     group_shifts: bool = True,
+    exposure: np.ndarray | None = None,
+    size_factors: bool = True,
     levels: np.ndarray | None = None,
     raw_noise_scale: bool = False,
 ) -> FitData:
@@ -136,6 +138,10 @@ def prepare(
         Group of each row, numbered from 0.
     group_shifts : bool
         Whether features have levels of their own in each group.
+    exposure : ndarray of shape (n_samples,), optional
+        Known size of each row of counts.
+    size_factors : bool
+        Whether the mean of a count is relative to the size of its row.
     levels : ndarray of shape (n_features, 3), optional
         As `annotations.levels.find_levels` returns them, where columns have levels.
     raw_noise_scale : bool
@@ -146,7 +152,7 @@ def prepare(
     FitData
     """
     generator = torch.Generator().manual_seed(int(random_state.randint(2**31 - 1)))
-    kept = _rows_to_fit(X, likelihood, weight)
+    kept = _rows_to_fit(X, likelihood, weight, sized=size_factors and exposure is None)
     own = None if weight is None else weight[kept]
     mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept], own)
     constant = constant_columns(mean, variance)
@@ -158,14 +164,16 @@ def prepare(
             depth=4,
         )
     _warn_of_counts(X, likelihood, mean, variance)
-    observation = _observe(X, kept, likelihood, mean, variance, constant, levels, weight).to(device)
+    observation = _observe(
+        X, kept, likelihood, mean, variance, constant, levels, weight, exposure, size_factors
+    ).to(device)
     n_groups = 0 if group is None else int(group.max()) + 1
     shift = None
     if group is not None:
         observation = _with_groups(observation, n_groups).to(device)
         if group_shifts:
             shift = _group_shifts(X, kept, observation, group, weight, mean)
-    source = RowSource(X, observation, device, weight=weight, group=group)
+    source = RowSource(X, observation, device, weight=weight, group=group, exposure=exposure)
     rows = torch.as_tensor(random_state.permutation(kept))
     n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
 
@@ -240,9 +248,13 @@ def named_likelihood(
     return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
 
 
-def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None) -> np.ndarray:
-    """Rows that say something about the factors, and count."""
-    kept = _rows_with_counts(X, likelihood)
+def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None, *, sized: bool) -> np.ndarray:
+    """Rows that say something about the factors, and count.
+
+    Rows without counts say something where their size is known, or where totals carry meaning.
+    """
+    words = any(not part.factorised for part, _ in likelihood.split(X.shape[1]))
+    kept = _rows_with_counts(X, likelihood) if sized or words else np.arange(X.shape[0])
     empty = empty_rows(X)
     if empty.any():
         _warn(
@@ -310,8 +322,10 @@ def _observe(
     constant: np.ndarray,
     levels: np.ndarray | None,
     weight: np.ndarray | None,
+    exposure: np.ndarray | None,
+    size_factors: bool,
 ) -> Observation:
-    blank = Observation.blank(likelihood, X.shape[1])
+    blank = Observation.blank(likelihood, X.shape[1], size_factors=size_factors)
     real = blank.real_columns
     location = np.where(real, mean, 0.0)
     scale = np.where(real & ~constant, np.sqrt(variance), 1.0)
@@ -319,6 +333,9 @@ def _observe(
         location = np.where(blank.level_columns, levels[:, 0], location)
         scale = np.where(blank.level_columns, levels[:, 1], scale)
     totals = mean[blank.size_columns].sum() or 1.0, mean[blank.total_columns].sum() or 1.0
+    if exposure is not None:
+        own = None if weight is None else weight[kept]
+        totals = float(np.average(exposure[kept], weights=own)), totals[1]
     observation = Observation(
         likelihood,
         location,
@@ -327,8 +344,9 @@ def _observe(
         np.ones(X.shape[1]),
         *totals,
         feature_mean=mean,
+        size_factors=size_factors,
     )
-    observation.standardise_inputs_(*_encoder_moments(X, kept, observation, weight))
+    observation.standardise_inputs_(*_encoder_moments(X, kept, observation, weight, exposure))
     return observation
 
 
@@ -353,10 +371,14 @@ def _level_parameters(
 
 
 def _encoder_moments(
-    X: Matrix, kept: np.ndarray, observation: Observation, weight: np.ndarray | None
+    X: Matrix,
+    kept: np.ndarray,
+    observation: Observation,
+    weight: np.ndarray | None,
+    exposure: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of the encoder's inputs before their standardisation, in one pass over the rows."""
-    source = RowSource(X, observation, weight=weight)
+    source = RowSource(X, observation, weight=weight, exposure=exposure)
     total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     count: np.ndarray | float = 0.0
     step = int(np.clip(_CELLS_AT_ONCE // X.shape[1], *_ROWS_AT_ONCE))
@@ -377,7 +399,8 @@ def _encoder_moments(
 
 def _with_groups(observation: Observation, n_groups: int) -> Observation:
     """The same observation, of rows in groups."""
-    other = Observation.blank(observation.likelihood, observation.n_features, n_groups)
+    sizes = bool(observation.size_columns.any())
+    other = Observation.blank(observation.likelihood, observation.n_features, n_groups, sizes)
     state = observation.state_dict() | {"group_inputs": other.group_inputs}
     other.load_state_dict(state)
     return other

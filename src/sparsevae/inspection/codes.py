@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from sparsevae.annotations.missing import has_missing
 from sparsevae.decoder import MaskedDecoder
-from sparsevae.inspection.posterior import newton_steps, posterior
+from sparsevae.inspection.posterior import posterior
 from sparsevae.inspection.row_groups import extend_module
 from sparsevae.modules import Batch, LatentModule
 from sparsevae.training import RowSource
@@ -24,8 +25,6 @@ __all__ = [
     "fixed_draws",
     "in_blocks",
     "map_rows",
-    "newton_steps",
-    "posterior",
     "row_bounds",
     "spread_rows",
 ]
@@ -48,6 +47,8 @@ class Codes:
         How often each row counts.
     group : integer ndarray of shape (n_samples,), optional
         Group of each row, for a module with groups; -1 for rows of a group that the fit did not see.
+    exposure : ndarray of shape (n_samples,), optional
+        Known size of each row, for a module that was fitted with sizes.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Codes:
         X: np.ndarray | sparse.csr_matrix,
         weight: np.ndarray | None = None,
         group: np.ndarray | None = None,
+        exposure: np.ndarray | None = None,
     ) -> None:
-        self.module, self.X, self.weight, self.group = module, X, weight, group
+        self.module, self.X, self.weight, self.group, self.exposure = module, X, weight, group, exposure
         if group is not None and module.row_groups is not None and (group < 0).any():
             self.module = extend_module(module, X[group < 0])
             self.group = np.where(group < 0, module.row_groups.n_groups, group)
@@ -76,47 +78,51 @@ class Codes:
     def means(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Posterior means of the factors: (n_rows, n_factors); zero, the prior's, for rows without counts."""
         Z = self.moments(rows)[:, : self.module.n_factors].copy()
-        if self.module.observation.count_columns.all():
+        observation = self.module.observation
+        if self.exposure is None and (observation.size_columns | observation.total_columns).all():
             Z[row_totals(self.X if rows is None else self.X[rows]) == 0] = 0.0
         return Z
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""
         weight = None if self.weight is None else self.weight[rows]
-        group = None if self.group is None else self.group[rows]
-        source = RowSource(self.X[rows], self.module.observation, weight=weight, group=group)
+        source = RowSource(self.X[rows], self.module.observation, weight=weight, **self._sides(rows))
         return source.batch(torch.arange(len(rows)))
 
     def map(self, function: Callable[..., Tensor], *known: np.ndarray) -> np.ndarray:
         """Apply a function of the module, some rows and what is known of them to all rows: see `map_rows`."""
-        return map_rows(self.module, self.X, function, *known, group=self.group)
+        return map_rows(self.module, self.X, function, *known, **self._sides(slice(None)))
 
     def bounds(self, draws: Tensor) -> np.ndarray:
         """ELBO of each row in the units of the table: (n_samples,)."""
-        return row_bounds(self.module, self.X, draws, self.moments(), self.group)
+
+        def bound(module: LatentModule, batch: Batch, known: Tensor) -> Tensor:
+            mean, log_variance = known.chunk(2, -1)
+            return module.bound(batch, draws, (mean, log_variance))
+
+        values = self.map(bound, self.moments()).astype(np.float64)
+        return values + _log_jacobians(self.module, self.X)
 
     def _map(self, rows: np.ndarray, function: Callable[..., Tensor]) -> np.ndarray:
         if len(rows) == len(self._known):
             return self.map(function)
-        group = None if self.group is None else self.group[rows]
-        return map_rows(self.module, self.X[rows], function, group=group)
+        return map_rows(self.module, self.X[rows], function, **self._sides(rows))
+
+    def _sides(self, rows: np.ndarray | slice) -> dict[str, Any]:
+        """What is known of some rows beside their values."""
+        return {
+            "group": None if self.group is None else self.group[rows],
+            "exposure": None if self.exposure is None else self.exposure[rows],
+        }
 
 
 def row_bounds(
-    module: LatentModule,
-    X: np.ndarray | sparse.csr_matrix,
-    draws: Tensor,
-    moments: np.ndarray,
-    group: np.ndarray | None = None,
+    module: LatentModule, X: np.ndarray | sparse.csr_matrix, draws: Tensor, moments: np.ndarray
 ) -> np.ndarray:
     """ELBO of each row in the units of the table, given `Codes.moments`: (n_samples,)."""
-
-    def bound(module: LatentModule, batch: Batch, known: Tensor) -> Tensor:
-        mean, log_variance = known.chunk(2, -1)
-        return module.bound(batch, draws, (mean, log_variance))
-
-    values = map_rows(module, X, bound, moments, group=group).astype(np.float64)
-    return values + _log_jacobians(module, X)
+    codes = Codes(module, X)
+    codes._moments[:], codes._known[:] = moments, True
+    return codes.bounds(draws)
 
 
 def _log_jacobians(module: LatentModule, X: np.ndarray | sparse.csr_matrix) -> np.ndarray | float:
@@ -138,6 +144,7 @@ def map_rows(
     function: Callable[..., Tensor],
     *known: np.ndarray,
     group: np.ndarray | None = None,
+    exposure: np.ndarray | None = None,
 ) -> np.ndarray:
     """Apply a function of the module and some rows to all rows of a table.
 
@@ -153,6 +160,8 @@ def map_rows(
         What is known of the rows, as their codes.
     group : integer ndarray of shape (n_samples,), optional
         Group of each row.
+    exposure : ndarray of shape (n_samples,), optional
+        Known size of each row.
 
     Returns
     -------
@@ -167,7 +176,7 @@ def map_rows(
     for part in exact.modules():
         if isinstance(part, MaskedDecoder):
             part.precision = "float32"  # no rounding to bfloat16 on the way
-    source = RowSource(X, exact.observation, group=group)
+    source = RowSource(X, exact.observation, group=group, exposure=exposure)
     tensors = [torch.as_tensor(values, dtype=torch.float64) for values in known]
 
     def of_rows(rows: Tensor) -> Tensor:

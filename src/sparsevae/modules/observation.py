@@ -37,6 +37,8 @@ class Observation(nn.Module):
         Average of each feature in the units of the table: what a row that lacks some is compared with.
     n_groups : int
         Groups of rows; the encoder sees inputs relative to the average of their group.
+    size_factors : bool
+        Whether the mean of a count is relative to the size of its row.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class Observation(nn.Module):
         mean_words: float = 1.0,
         feature_mean: ArrayLike | None = None,
         n_groups: int = 0,
+        size_factors: bool = True,
     ) -> None:
         super().__init__()
         self.likelihood = likelihood
@@ -99,7 +102,7 @@ class Observation(nn.Module):
         self.count_columns = columns(lambda part: part.support == "count")
         self.level_columns = columns(lambda part: part.support == "level")
         self.ordered_columns = columns(lambda part: part.ordered)
-        self.size_columns = columns(lambda part: part.uses_size)
+        self.size_columns = columns(lambda part: part.uses_size and size_factors)
         self.total_columns = columns(lambda part: not part.factorised)
         # Asked for in every step: kept as plain values.
         self._any_units = bool((self.real_columns | self.level_columns).any())
@@ -107,10 +110,12 @@ class Observation(nn.Module):
         self._any_size, self._any_total = bool(self.size_columns.any()), bool(self.total_columns.any())
 
     @classmethod
-    def blank(cls, likelihood: Likelihood, n_features: int, n_groups: int = 0) -> Observation:
+    def blank(
+        cls, likelihood: Likelihood, n_features: int, n_groups: int = 0, size_factors: bool = True
+    ) -> Observation:
         """An observation in the table's own units, to be filled in."""
         zeros, ones = np.zeros(n_features), np.ones(n_features)
-        return cls(likelihood, zeros, ones, zeros, ones, n_groups=n_groups)
+        return cls(likelihood, zeros, ones, zeros, ones, n_groups=n_groups, size_factors=size_factors)
 
     def standardise_inputs_(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Let the encoder see inputs with these moments in units of their deviation."""
@@ -124,6 +129,7 @@ class Observation(nn.Module):
         observed: Tensor | None = None,
         weight: Tensor | None = None,
         group: Tensor | None = None,
+        exposure: Tensor | None = None,
     ) -> Batch:
         """What a module takes of rows in model units.
 
@@ -133,8 +139,12 @@ class Observation(nn.Module):
             Zero where it is not observed.
         observed, weight, group : Tensor, optional
             See `Batch`.
+        exposure : Tensor of shape (..., n_rows), optional
+            What the size of each row is known to be, in units of the table; its total by default.
         """
         size = self.size(x, observed)
+        if exposure is not None and size is not None:
+            size = (exposure / self.mean_total).to(x)
         inputs = self.encoder_input(x, size)
         if group is not None and self.n_groups:
             inputs = inputs - self.group_inputs[group]

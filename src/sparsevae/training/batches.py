@@ -31,6 +31,8 @@ class RowSource:
         How often each row counts.
     group : integer array of shape (n_samples,), optional
         Group of each row.
+    exposure : array of shape (n_samples,), optional
+        Known size of each row.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class RowSource:
         *,
         weight: np.ndarray | None = None,
         group: np.ndarray | None = None,
+        exposure: np.ndarray | None = None,
     ) -> None:
         self.X, self.observation, self.device = X, observation, torch.device(device)
         self.n_samples, self.n_features = X.shape
         self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
         self.group = None if group is None else torch.as_tensor(group, dtype=torch.long)
+        self.exposure = None if exposure is None else torch.as_tensor(exposure, dtype=torch.float32)
         self.has_missing = has_missing(X)
         self._resident: Batch | None = None
         small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
@@ -72,7 +76,8 @@ class RowSource:
             x = torch.where(observed, x, 0.0)
         weight = None if self.weight is None else self.weight[index].to(x)
         group = None if self.group is None else self.group[index].to(self.device)
-        return self.observation.batch(x, observed=observed, weight=weight, group=group)
+        exposure = None if self.exposure is None else self.exposure[index].to(self.device)
+        return self.observation.batch(x, observed=observed, weight=weight, group=group, exposure=exposure)
 
 
 class Batches:
