@@ -18,8 +18,8 @@ from sparsevae.identifiability import certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection import codes as codes_of_rows
 from sparsevae.inspection.codes import Codes, row_bounds, spread_rows
+from sparsevae.inspection.newton import _expansion, _opposite_draws, newton_steps, posterior
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows
-from sparsevae.inspection.posterior import _expansion, _opposite_draws, newton_steps, posterior
 from sparsevae.inspection.variance import communalities, variance_shares
 from sparsevae.io.record import to_json
 from sparsevae.training import RowSource

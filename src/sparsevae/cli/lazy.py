@@ -15,6 +15,7 @@ _SUMMARIES = {
     "fit": "Fit a table and write everything about it to a directory.",
     "transform": "Write the factors of the rows of a table.",
     "report": "Write a page about a fit, with a card per factor.",
+    "drift": "Has a new table drifted from the one fitted, and where?",
     "stability": "Fit again, several times: which factors come back?",
     "compare": "Fit several methods and measure them on held-out rows.",
     "reproduce": "Make a table or figure of the paper.",

@@ -17,20 +17,21 @@ from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
-from sparsevae.exceptions import ConvergenceWarning, ParameterError
+from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
+from sparsevae.inspection.drift import Drift, find_drift, reference_of
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
 from sparsevae.inspection.variance import communalities, order_features, signed_strength, variance_shares
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
-from sparsevae.validation import check_choice, check_positive
+from sparsevae.validation import check_choice, check_fraction, check_positive
 
 __all__ = ["SparseVAE"]
 
@@ -324,6 +325,7 @@ class SparseVAE(GroupMixin, FactorEstimator):
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
+        self.reference_ = reference_of(codes)
 
     def _order_factors(self, batch: Batch) -> None:
         """Put the factors in order and sign, as the encoder's means of these rows have it.
@@ -466,6 +468,43 @@ class SparseVAE(GroupMixin, FactorEstimator):
         codes = self.codes(X)
         rows = spread_rows(codes.X.shape[0], n_points)
         return response_curves(self.module_, {factor: features}, codes, rows)[factor]
+
+    def drift(
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        level: float = 0.05,
+    ) -> Drift:
+        """Say whether the mix of factors of a new table has moved, or a feature's curve has broken.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            New rows, at least 20.
+        groups, observed, exposure : array, optional
+            See `codes`.
+        level : float
+            Of all tests of features together, and of all tests of factors.
+
+        Returns
+        -------
+        Drift
+            Tables ``features`` and ``factors``, names that have ``broken`` and ``moved``, and a
+            ``summary()`` in words.
+        """
+        check_is_fitted(self, "module_")
+        check_fraction("level", level)
+        if not hasattr(self, "reference_"):
+            raise DataError(
+                "Expected a model that kept what new tables are compared with; this one was fitted by an "
+                "earlier version. Fit again."
+            )
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
+        factors = self.get_feature_names_out()[self.active_factors_]
+        return find_drift(codes, self.reference_, self.feature_names(), factors, level)
 
     def identifiability(
         self,

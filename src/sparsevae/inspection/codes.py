@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sparsevae.annotations.missing import has_missing
 from sparsevae.decoder import MaskedDecoder
-from sparsevae.inspection.posterior import posterior
+from sparsevae.inspection.newton import posterior
 from sparsevae.inspection.row_groups import extend_module
 from sparsevae.modules import Batch, LatentModule
 from sparsevae.training import RowSource

@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from sparsevae.inspection.posterior import expand_likelihood, newton_steps, posterior
+from sparsevae.inspection.newton import expand_likelihood, newton_steps, posterior
 from sparsevae.modules import Batch, LatentModule
 from sparsevae.training import RowSource
 

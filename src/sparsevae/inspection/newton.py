@@ -9,7 +9,7 @@ from torch import Tensor
 from sparsevae.inspection.outputs import Outputs
 from sparsevae.modules import Batch, LatentModule
 
-__all__ = ["expand_likelihood", "newton_steps", "posterior"]
+__all__ = ["expand_likelihood", "newton_expansion", "newton_steps", "posterior"]
 
 _STEPS = 2  # Newton steps; a third changes little
 _LENGTHS = (1.0, 0.4)  # of a step; a row takes the better one, or none
@@ -40,6 +40,46 @@ def posterior(module: LatentModule, batch: Batch) -> tuple[Tensor, Tensor]:
         some = _improved(module, batch.rows(holed), mean[holed], log_variance[holed])
         return mean.index_copy(0, holed, some[0]), log_variance.index_copy(0, holed, some[1])
     return _improved(module, batch, mean, log_variance)
+
+
+@torch.no_grad()
+def newton_expansion(
+    module: LatentModule, batch: Batch, prior: tuple[Tensor, Tensor] | None, n_steps: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Posterior modes of rows and the likelihood around them, under the module's prior or another one.
+
+    Parameters
+    ----------
+    module : LatentModule
+        Fitted, without replicates.
+    batch : Batch
+    prior : (Tensor of shape (n_active,), Tensor of shape (n_active, n_active)), optional
+        Mean and inverse covariance of the active factors.
+    n_steps : int
+
+    Returns
+    -------
+    mean : Tensor of shape (n_samples, n_factors)
+    slopes : Tensor of shape (n_samples, n_active, n_features)
+    score, information : Tensor of shape (n_samples, n_features)
+    precision : Tensor of shape (n_samples, n_active, n_active)
+    """
+    active = torch.nonzero(module.active()).ravel()
+    mean, log_variance = module.encode(batch)
+    centre, inverse = _prior(module, batch, active) if prior is None else prior
+    for step in range(n_steps + 1):
+        slopes, score, information = _expansion(module, batch, mean, torch.exp(0.5 * log_variance))
+        precision = inverse + (slopes * information.unsqueeze(-2)) @ slopes.mT
+        if step == n_steps:
+            break
+        distance = mean[:, active] if centre is None else mean[:, active] - centre
+        pull = (inverse @ distance.unsqueeze(-1)).squeeze(-1)
+        gradient = (slopes @ score.unsqueeze(-1)).squeeze(-1) - pull
+        moved = torch.linalg.solve(precision, gradient).clamp(-2.0, 2.0)
+        mean = module.padded(batch, mean.index_add(1, active, moved))
+        found = log_variance.index_copy(1, active, -precision.diagonal(dim1=-2, dim2=-1).log())
+        log_variance = module.padded(batch, found)
+    return mean, slopes, score, information, precision
 
 
 def _improved(
