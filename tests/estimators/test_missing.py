@@ -190,3 +190,35 @@ def test_nmf_reconstructs_what_is_missing():
     np.testing.assert_array_equal(
         model.score_samples(np.where(holes, 3.0, X), observed=~holes), model.score_samples(holed)
     )
+
+
+@every_estimator
+def test_informative_absence_is_modelled_beside_the_table(name, tmp_path):
+    X, holes = punch(make_table())
+    X[:, 0] = make_table()[:, 0]
+    model = fit(make(name, missing="informative"), X)
+    assert model.module_.n_features == 7 + 6
+    assert model.feature_names()[7:].tolist() == [f"x{j} is missing" for j in range(1, 7)]
+    assert model.effects().shape[0] == 13
+    assert np.isfinite(model.score(X))
+    assert np.isfinite(model.masked_score(X))
+    assert model.impute(X).shape == X.shape
+    assert model.impute(X, n_draws=2).shape == (2, *X.shape)
+    assert model.sample(3, random_state=0).shape == (3, 7)
+    assert model.reconstruct(X).shape == X.shape
+    again = type(model).load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    np.testing.assert_allclose(model.transform(sparse.csr_array(X)), model.transform(X), atol=1e-5)
+
+
+def test_absence_that_tells_of_a_factor_helps_to_find_it():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=400)
+    X = z[:, None] * np.linspace(0.6, 1.2, 6) + rng.normal(size=(400, 6))
+    X[:, 1:][rng.uniform(size=(400, 5)) < 1.0 / (1.0 + np.exp(2.5 - 2.5 * z[:, None]))] = np.nan
+    options = {"max_epochs": 120, "hidden_sizes": (), "random_state": 0, "learning_rate": 0.02}
+    found = [fit(VAE(1, missing=m, **options), X).transform(X)[:, 0] for m in ("ignorable", "informative")]
+    plain, informed = (abs(np.corrcoef(values, z)[0, 1]) for values in found)
+    assert informed > plain + 0.02
+    with pytest.warns(UserWarning, match="nothing to model: the table has no missing value"):
+        fit(VAE(1, missing="informative", max_epochs=1), make_table())

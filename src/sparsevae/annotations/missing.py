@@ -13,7 +13,15 @@ from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
 from sparsevae.validation import shown
 
-__all__ = ["check_columns_seen", "empty_rows", "has_missing", "hide", "with_nan"]
+__all__ = [
+    "add_absences",
+    "check_columns_seen",
+    "columns_with_holes",
+    "empty_rows",
+    "has_missing",
+    "hide",
+    "with_nan",
+]
 
 _MOSTLY = 0.5  # fraction of a sparse table that is missing from which on it is better kept dense
 
@@ -78,6 +86,22 @@ def empty_rows(X: Matrix) -> np.ndarray:
     if not has_missing(X):
         return np.zeros(X.shape[0], dtype=bool)
     return _missing_counts(X, axis=1) == X.shape[1]
+
+
+def columns_with_holes(X: Matrix) -> np.ndarray:
+    """Positions of the columns that have missing values, but not only these."""
+    counts = _missing_counts(X, axis=0)
+    return np.flatnonzero((counts > 0) & (counts < X.shape[0]))
+
+
+def add_absences(X: Matrix, columns: np.ndarray) -> Matrix:
+    """A table with one more column for each of some columns: 1 where its value is missing, else 0."""
+    if not sparse.issparse(X):
+        return np.hstack([X, np.isnan(X[:, columns]).astype(X.dtype)])
+    part = X[:, columns].tocsr()  # type: ignore[union-attr]
+    absent = sparse.csr_array((np.isnan(part.data).astype(X.dtype), part.indices, part.indptr), part.shape)
+    absent.eliminate_zeros()
+    return type(X)(sparse.hstack([X, absent], format="csr"))  # type: ignore[call-arg]
 
 
 def check_columns_seen(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> None:

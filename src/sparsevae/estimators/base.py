@@ -20,7 +20,7 @@ from torch import Tensor
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.annotations.groups import check_groups, number_groups
 from sparsevae.annotations.levels import check_levels, find_levels
-from sparsevae.annotations.missing import check_columns_seen, with_nan
+from sparsevae.annotations.missing import add_absences, check_columns_seen, columns_with_holes, with_nan
 from sparsevae.annotations.weights import check_exposure, check_weights, note_large_weights
 from sparsevae.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
@@ -35,13 +35,14 @@ from sparsevae.inspection.imputation import (
 from sparsevae.inspection.outputs import expected_rows
 from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.io.suggestion import suggest_likelihood
-from sparsevae.likelihoods import LIKELIHOODS, Likelihood
+from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     canonical_csr,
+    check_choice,
     check_columns_numeric,
     check_finite,
     check_fraction,
@@ -102,7 +103,8 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if reset:
             check_columns_seen(X, self.feature_names())
             self._learn_kinds(X)
-        return self._check_values(X)
+            self._learn_absences(X)
+        return self._with_absences(self._check_values(X))
 
     def _learn_kinds(self, X: Matrix) -> None:
         """The likelihood, if it is to be found, and the levels of the columns that have some."""
@@ -110,13 +112,21 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.__dict__.pop(name, None)
         if isinstance(self.likelihood, str) and self.likelihood == "auto":
             self.likelihood_, self.likelihood_reason_ = suggest_likelihood(X)
-        parts = self.resolved_likelihood().split(X.shape[1])
+        parts = self._table_likelihood().split(X.shape[1])
         with_levels = [columns for part, columns in parts if part.support == "level"]
         if with_levels:
             self.levels_ = find_levels(X, np.concatenate(with_levels), self.feature_names())
 
+    def _learn_absences(self, X: Matrix) -> None:
+        """Which columns have absences that are modelled: none, unless a subclass says so."""
+
+    def _with_absences(self, X: Matrix) -> Matrix:
+        """The table with a column of zeros and ones for each column whose absences are modelled."""
+        absent = getattr(self, "absent_columns_", None)
+        return X if absent is None else add_absences(X, absent)
+
     def _check_values(self, X: Matrix) -> Matrix:
-        for part, columns in self.resolved_likelihood().split(X.shape[1]):
+        for part, columns in self._table_likelihood().split(X.shape[1]):
             check_support(X, part.support, columns, part.name)
         if hasattr(self, "levels_"):
             check_levels(X, self.levels_, self.feature_names())
@@ -124,15 +134,32 @@ class TableEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def resolved_likelihood(self) -> Likelihood:
         """The likelihood as an object, with the columns of the table that fit saw."""
+        own, absent = self._table_likelihood(), getattr(self, "absent_columns_", None)
+        if absent is None:
+            return own
+        n_features = self.n_features_in_
+        added = np.arange(n_features, n_features + len(absent))
+        return Mixed([*own.split(n_features), (Bernoulli(), added)])
+
+    def _table_likelihood(self) -> Likelihood:
+        """The same, of the columns of the table alone."""
         spec = getattr(self, "likelihood_", self.likelihood)
         likelihood = named_likelihood(spec, self.n_features_in_, getattr(self, "feature_names_in_", None))
         return likelihood.with_levels(self.levels_[:, 2]) if hasattr(self, "levels_") else likelihood
 
     def feature_names(self) -> np.ndarray:
-        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
+        """Names of the features, as fit saw them; x0, x1, ... where the table had none.
+
+        Absences that are modelled follow, with the names of their columns.
+        """
         if hasattr(self, "feature_names_in_"):
-            return np.asarray(self.feature_names_in_, dtype=object)
-        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+            names = np.asarray(self.feature_names_in_, dtype=object)
+        else:
+            names = np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+        absent = getattr(self, "absent_columns_", None)
+        if absent is None:
+            return names
+        return np.append(names, np.array([f"{names[j]} is missing" for j in absent], dtype=object))
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
@@ -345,7 +372,7 @@ class FactorEstimator(TableEstimator):
         table = self._check_table(with_nan(X, observed), reset=True)
         weight = check_weights(sample_weight, table)
         if weight is not None and not weight.all():
-            self._learn_kinds(table[weight > 0])  # a row of weight zero is absent
+            self._learn_kinds(table[weight > 0][:, : self.n_features_in_])  # a row of weight zero is absent
         group = self._learn_groups(groups, table, weight)
         note_large_weights(weight, depth=4)
         return prepare(
@@ -361,7 +388,7 @@ class FactorEstimator(TableEstimator):
             exposure=self._check_exposure(exposure, table),
             size_factors=self.size_factors,
             group_shifts=getattr(self, "group_effects", "shifts") == "shifts",
-            levels=getattr(self, "levels_", None),
+            levels=self._padded_levels(),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
 
@@ -389,6 +416,7 @@ class FactorEstimator(TableEstimator):
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
+        check_choice("missing", self.missing, ("ignorable", "informative"))
         if not isinstance(self.size_factors, bool | np.bool_):
             raise ParameterError(
                 f"Expected size_factors to be True or False; got {self.size_factors!r}. Pass False where row "
@@ -455,6 +483,26 @@ class FactorEstimator(TableEstimator):
                 f"Expected exposure to be {wanted}, as in fit; got {got}. Describe rows as they were in fit."
             )
         return sizes
+
+    def _learn_absences(self, X: Matrix) -> None:
+        self.__dict__.pop("absent_columns_", None)
+        if self.missing == "informative":
+            columns = columns_with_holes(X)
+            if not len(columns):
+                warnings.warn(
+                    "missing='informative' has nothing to model: the table has no missing value.",
+                    DataWarning,
+                    stacklevel=6,
+                )
+                return
+            self.absent_columns_ = columns
+
+    def _padded_levels(self) -> np.ndarray | None:
+        """Levels of the columns, NaN for absences."""
+        if not hasattr(self, "levels_"):
+            return None
+        more = len(getattr(self, "absent_columns_", ()))
+        return np.concatenate([self.levels_, np.full((more, 3), np.nan)])
 
     def _learn_groups(
         self, groups: ArrayLike | None, X: Matrix, weight: np.ndarray | None
@@ -541,7 +589,7 @@ class FactorEstimator(TableEstimator):
         z = torch.as_tensor(np.array(Z, dtype=np.float32))
         check_finite(z.numpy(), self.get_feature_names_out())
         means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
-        return means.numpy().astype(dtype, copy=False)
+        return means.numpy()[:, : self.n_features_in_].astype(dtype, copy=False)
 
     def score_samples(
         self,
@@ -634,13 +682,14 @@ class FactorEstimator(TableEstimator):
             are asked for.
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
-        table = dense_table(codes.X).astype(np.float64)
+        n_features = self.n_features_in_
+        table = dense_table(codes.X)[:, :n_features].astype(np.float64)
         missing = np.isnan(table)
         if n_draws is not None:
             check_positive("n_draws", n_draws, integer=True)
             generator = _generator(new_random_state(random_state))
-            return np.where(missing, draw_cells(codes, n_draws, generator), table)
-        filled = np.where(missing, expect_cells(codes), table) if missing.any() else table
+            return np.where(missing, draw_cells(codes, n_draws, generator)[..., :n_features], table)
+        filled = np.where(missing, expect_cells(codes)[:, :n_features], table) if missing.any() else table
         if isinstance(X, pd.DataFrame):
             return pd.DataFrame(filled, index=X.index, columns=X.columns)
         return filled
@@ -685,7 +734,7 @@ class FactorEstimator(TableEstimator):
         check_fraction("fraction", fraction)
         table = self.check_table(X, observed)
         weight = check_weights(sample_weight, table)
-        seen, hidden = hide_cells(table, fraction, new_random_state(random_state))
+        seen, hidden = hide_cells(table, fraction, new_random_state(random_state), self.n_features_in_)
         if not hidden.any():
             raise DataError(
                 f"Expected some cells to hide; got none at fraction={fraction:g} in a table of shape "
@@ -733,7 +782,7 @@ class FactorEstimator(TableEstimator):
                 **observation.average_rows(len(block), whole=True),
             )
             blocks.append(observation.to_user_units(drawn))
-        return torch.cat(blocks).numpy().astype(np.float64)
+        return torch.cat(blocks).numpy()[:, : self.n_features_in_].astype(np.float64)
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -749,9 +798,8 @@ class FactorEstimator(TableEstimator):
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
         n_groups = len(getattr(self, "groups_", ()))
-        observation = Observation.blank(
-            self.resolved_likelihood(), self.n_features_in_, n_groups, self.size_factors
-        )
+        n_features = self.n_features_in_ + len(getattr(self, "absent_columns_", ()))
+        observation = Observation.blank(self.resolved_likelihood(), n_features, n_groups, self.size_factors)
         module = self._module_class.from_dict(saved, observation)
         self.module_ = module.eval().requires_grad_(False)
 

@@ -96,6 +96,10 @@ class SparseVAE(GroupMixin, FactorEstimator):
         What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
         own, so that batch effects stay out of the factors, or the means of the factors, with features that
         are measured alike. Variances of the factors, and which groups have them, may differ in both.
+    missing : {"ignorable", "informative"}
+        Whether absence tells something. "informative" models, for each column with missing values, whether a
+        value is there, as one more feature of zeros and ones under the same factors; these features come
+        after those of the table.
     size_factors : bool
         Whether counts of "poisson" and "negative_binomial" are relative to the size of their row (its total,
         or the ``exposure`` given to `fit`). False where totals carry meaning.
@@ -169,6 +173,7 @@ class SparseVAE(GroupMixin, FactorEstimator):
         precision: str = "float32",
         features_per_step: int | None = None,
         group_effects: str = "shifts",
+        missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
@@ -193,6 +198,7 @@ class SparseVAE(GroupMixin, FactorEstimator):
         self.precision = precision
         self.features_per_step = features_per_step
         self.group_effects = group_effects
+        self.missing = missing
         self.size_factors = size_factors
         self.device = device
         self.random_state = random_state

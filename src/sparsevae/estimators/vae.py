@@ -49,6 +49,10 @@ class VAE(GroupMixin, NeuralEstimator):
         What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
         own, so that batch effects stay out of the factors, or the means of the factors, with features that
         are measured alike. Variances of the factors, and which groups have them, may differ in both.
+    missing : {"ignorable", "informative"}
+        Whether absence tells something. "informative" models, for each column with missing values, whether a
+        value is there, as one more feature of zeros and ones under the same factors; these features come
+        after those of the table.
     size_factors : bool
         Whether counts of "poisson" and "negative_binomial" are relative to the size of their row (its total,
         or the ``exposure`` given to `fit`). False where totals carry meaning.
@@ -94,6 +98,7 @@ class VAE(GroupMixin, NeuralEstimator):
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,
         group_effects: str = "shifts",
+        missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
@@ -110,6 +115,7 @@ class VAE(GroupMixin, NeuralEstimator):
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.group_effects = group_effects
+        self.missing = missing
         self.size_factors = size_factors
         self.device = device
         self.random_state = random_state

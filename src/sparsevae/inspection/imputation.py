@@ -77,14 +77,17 @@ def draw_cells(codes: Codes, n_draws: int, generator: torch.Generator) -> np.nda
 
 
 def hide_cells(
-    X: np.ndarray | sparse.csr_matrix, fraction: float, random_state: np.random.RandomState
+    X: np.ndarray | sparse.csr_matrix,
+    fraction: float,
+    random_state: np.random.RandomState,
+    n_columns: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """A dense copy of a table with further cells missing, and which cells these are.
 
-    At least one observed cell of a row stays.
+    At least one observed cell of a row stays; cells of the first ``n_columns`` columns may be hidden.
     """
     table = dense_table(X)
-    there = ~np.isnan(table)
+    there = ~np.isnan(table) & (np.arange(table.shape[1]) < n_columns)
     chance = np.where(there, random_state.uniform(size=table.shape), np.inf)
     hidden = (chance < fraction) & there
     alone = ~(there & ~hidden).any(1) & hidden.any(1)
