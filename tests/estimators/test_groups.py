@@ -13,6 +13,7 @@ from sparsevae import OIVAE, VAE, VSC, SparseVAE
 from sparsevae.datasets import make_grouped_factors
 from sparsevae.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
 from sparsevae.metrics import support_f1
+from sparsevae.report import build_content, render_html
 
 from ..tables import MIXED, make_table
 
@@ -124,3 +125,12 @@ def test_groups_for_a_model_without_are_refused(fitted, make_table):
         fitted().transform(make_table(), groups=LABELS)
     with pytest.raises(ParameterError, match=r"this one was fitted without. Pass groups= to fit"):
         fitted().group_factors()
+
+
+def test_a_report_says_which_factors_are_shared(known):
+    data, model = known
+    content = build_content(model, evidence=model.evidence(model.codes(data.X, groups=data.target)))
+    [sentence] = [text for text in content["summary"] if "groups" in text]
+    assert sentence.startswith("2 of 4 factors are shared by all 2 groups; ")
+    assert "belongs to group 1" in sentence
+    assert "shared by all 2 groups" in render_html(content)

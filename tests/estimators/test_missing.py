@@ -194,7 +194,7 @@ def test_nmf_reconstructs_what_is_missing():
 
 @every_estimator
 def test_informative_absence_is_modelled_beside_the_table(name, tmp_path):
-    X, holes = punch(make_table())
+    X, _ = punch(make_table())
     X[:, 0] = make_table()[:, 0]
     model = fit(make(name, missing="informative"), X)
     assert model.module_.n_features == 7 + 6

@@ -52,8 +52,9 @@ class SparseVAE(GroupMixin, FactorEstimator):
     n_factors : int
         Largest number of factors; those that the data do not support end with an empty column of the mask.
     likelihood : str or dict
-        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
-        dict from likelihood to columns.
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial",
+        "ordinal", "categorical", a dict from likelihood to columns, or "auto": a look at the values decides,
+        and the reason is kept in ``likelihood_reason_``.
     recipe : {"default", "paper", "authors"} or Recipe
         "default" is built to find the factors from any seed. "paper" is the paper as printed: identity
         prior covariance, given rates, random networks, no ladder. "authors" repeats the arithmetic of the

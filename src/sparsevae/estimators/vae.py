@@ -27,8 +27,9 @@ class VAE(GroupMixin, NeuralEstimator):
     ----------
     n_factors : int
     likelihood : str or dict
-        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
-        dict from likelihood to columns.
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial",
+        "ordinal", "categorical", a dict from likelihood to columns, or "auto": a look at the values decides,
+        and the reason is kept in ``likelihood_reason_``.
     recipe : {"default", "paper", "authors"}
         "default" warms up the KL term, lets the learning rate fall, and ends on all rows. "paper" is Adam at
         one learning rate, a plain MLP as encoder, and PyTorch's usual start. "authors" also divides the
