@@ -184,6 +184,8 @@ def test_nmf_reconstructs_what_is_missing():
     holed, holes = punch(X)
     model = NMF(2, alpha=0.0, random_state=0).fit(holed)
     assert np.square(model.reconstruct(holed) - X)[holes].mean() < 0.02 * X.var()
+    filled = model.impute(pd.DataFrame(holed)).to_numpy()
+    np.testing.assert_array_equal(filled, np.where(holes, model.reconstruct(holed), X))
     whole = ~holes.any(1)
     np.testing.assert_allclose(model.transform(holed)[whole], model.transform(X[whole]), rtol=1e-6, atol=1e-9)
     assert np.isfinite(model.score(holed))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -56,6 +57,27 @@ class PlugInEstimator(TableEstimator):
         """Expected data of each row from the row itself, in float64: shape (n_samples, n_features)."""
         check_is_fitted(self, self._fitted)
         return self._reconstruct(self._check_table(X, reset=False))
+
+    def impute(self, X: TableLike, *, observed: ArrayLike | None = None) -> np.ndarray | pd.DataFrame:
+        """Fill missing values with the reconstruction of their rows.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        observed : boolean array of shape (n_samples, n_features), optional
+            Which cells count.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            A data frame gives a data frame.
+        """
+        table = self.check_table(X, observed)
+        dense = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
+        filled = np.where(np.isnan(dense), self._reconstruct(table), dense)
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(filled, index=X.index, columns=X.columns)
+        return filled
 
     def score_samples(
         self, X: TableLike, *, sample_weight: ArrayLike | None = None, observed: ArrayLike | None = None

@@ -9,7 +9,7 @@ intercept, another slope of the curve its slope.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,9 @@ from sparsevae.modules import Batch, LatentModule
 
 __all__ = ["Drift", "find_drift", "reference_of"]
 
-_ROWS = 2000  # of the table fitted, and of a new one, that are looked at
+_ROWS = (200, 2000)  # of the table fitted, and of a new one, that are looked at: fewer of wide tables
+_CELLS = 2_000_000
+_SLOPES_AT_ONCE = 1 << 23
 _LEAST_ROWS = 20
 _NEWTON_STEPS = 3
 _MIX_ROUNDS = 4  # of codes and of their mean and covariance in turn
@@ -124,7 +126,7 @@ class Drift:
 
 def reference_of(codes: Codes) -> Reference:
     """What later tables are compared with: numbers of each feature and each factor of the table fitted."""
-    rows = spread_rows(codes.X.shape[0], _ROWS)
+    rows = _rows(codes)
     module = codes.module
     active = torch.nonzero(module.active()).ravel()
     if not len(active):
@@ -180,7 +182,7 @@ def find_drift(
     """
     if not reference:
         raise DataError("Expected a model with at least one factor; got none. Nothing can be compared.")
-    rows = spread_rows(codes.X.shape[0], _ROWS)
+    rows = _rows(codes)
     if len(rows) < _LEAST_ROWS:
         raise DataError(
             f"Expected at least {_LEAST_ROWS} new rows; got {len(rows)}. Collect more before you judge."
@@ -221,6 +223,16 @@ def find_drift(
     return Drift(features, _compare_factors(z, reference, factor_names, level), len(rows), level)
 
 
+def _rows(codes: Codes) -> np.ndarray:
+    return spread_rows(codes.X.shape[0], int(np.clip(_CELLS // codes.X.shape[1], *_ROWS)))
+
+
+def _parts(module: LatentModule, batch: Batch) -> Iterator[Batch]:
+    """Rows in parts whose slopes are small beside the memory."""
+    n_active = max(1, int(module.active().sum()))
+    return batch.split(max(1, _SLOPES_AT_ONCE // (n_active * module.n_features)))
+
+
 def _without(batch: Batch, hidden: np.ndarray) -> Batch:
     """Rows without some of their features."""
     if not hidden.any():
@@ -243,6 +255,11 @@ def _left_out(
     With :math:`h = I_j J_j^\top P^{-1} J_j`, the leverage of a cell, and its working residual
     :math:`r = s_j/I_j`, leaving it out changes the output by :math:`-r\,h/(1 - h)`: no row is encoded twice.
     """
+    parts = [_left_out_of(module, part, prior) for part in _parts(module, batch)]
+    return tuple(np.concatenate(values) for values in zip(*parts, strict=True))  # type: ignore[return-value]
+
+
+def _left_out_of(module: LatentModule, batch: Batch, prior: Prior | None) -> tuple[np.ndarray, ...]:
     mean, slopes, score, information, precision = newton_expansion(module, batch, prior, _NEWTON_STEPS)
     solved = torch.linalg.solve(precision, slopes)  # sample × active × feature
     leverage = (information * (slopes * solved).sum(1)).clamp(0.0, 0.95)
@@ -254,7 +271,7 @@ def _left_out(
     active = torch.nonzero(module.active()).ravel()
     weight = torch.where(there, information, 0.0)
     arrays = (predicted, left, weight, mean[:, active])
-    return tuple(value.double().numpy() for value in arrays)  # type: ignore[return-value]
+    return tuple(value.double().numpy() for value in arrays)
 
 
 @torch.no_grad()
@@ -264,10 +281,14 @@ def _mix(module: LatentModule, batch: Batch) -> Prior:
     covariance = module.prior_covariance()[active][:, active]
     own: Prior = (torch.zeros(len(active)), torch.linalg.inv(covariance))
     for _ in range(_MIX_ROUNDS):
-        mean, _, _, _, precision = newton_expansion(module, batch, own, _NEWTON_STEPS)
-        z = mean[:, active]
+        means, left = [], torch.zeros_like(covariance)
+        for part in _parts(module, batch):
+            mean, _, _, _, precision = newton_expansion(module, part, own, _NEWTON_STEPS)
+            means.append(mean[:, active])
+            left = left + torch.linalg.inv(precision).sum(0)
+        z = torch.cat(means)
         centre = z.mean(0)
-        scatter = (z - centre).T @ (z - centre) / len(z) + torch.linalg.inv(precision).mean(0)
+        scatter = ((z - centre).T @ (z - centre) + left) / len(z)
         own = centre, torch.linalg.inv((1.0 - _SHRINKAGE) * scatter + _SHRINKAGE * covariance)
     return own
 
