@@ -126,9 +126,7 @@ def test_tables_without_columns_are_left_to_scikit_learn():
 def test_missing_values_are_counted_and_placed(store):
     X = np.zeros((4, 3))
     X[1, 2] = X[3, 0] = np.nan
-    with pytest.raises(
-        DataError, match=r"NaN in 2 cells, columns 'a', 'c'. Missing values are not supported yet"
-    ):
+    with pytest.raises(DataError, match=r"NaN in 2 cells, columns 'a', 'c'. Drop those rows or columns"):
         check_finite(store(X), NAMES)
 
 
