@@ -163,9 +163,11 @@ def test_holes_do_not_hide_the_anchors(rng):
     data = make_anchored_factors(2000, 24, 3, correlation=0.3, nonlinear_share=0.0, random_state=0)
     X = data.X.copy()
     X[rng.uniform(size=X.shape) < 0.15] = np.nan
-    whole = {tuple(sorted(group)) for group in anchors_from_covariance(data.X).groups}
-    assert {tuple(sorted(group)) for group in anchors_from_covariance(X).groups} == whole
-    assert {tuple(sorted(group)) for group in anchors_from_covariance(sparse.csr_array(X)).groups} == whole
+    found = anchors_from_covariance(X)
+    precision, recall, purity = quality(found.groups, data.mask)
+    assert precision == purity == 1.0
+    assert recall > 0.9
+    assert sets(anchors_from_covariance(sparse.csr_array(X))) == sets(found)
 
 
 def test_text_is_refused():

@@ -128,7 +128,7 @@ def new_vae(settings: FitSettings, data: FitData, n_replicates: int) -> VAEModul
         holes=own.holes,
         n_groups=own.n_groups,
         group_shifts=own.group_shifts,
-        group_variances=False,  # of factors that are yet to be turned
+        group_variances=own.group_variances and not own.n_groups,  # its factors are yet to be turned
     )
     module = VAEModule(data.source.observation, config, replicates=(n_replicates,), generator=data.generator)
     data.calibrate_(module)
