@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-LIKELIHOODS = ["gaussian", "bernoulli", "poisson", "negative_binomial", "multinomial"]
+LIKELIHOODS = [
+    "gaussian",
+    "bernoulli",
+    "poisson",
+    "negative_binomial",
+    "multinomial",
+    "ordinal",
+    "categorical",
+]
 FACTORISED = [name for name in LIKELIHOODS if name != "multinomial"]
 # Columns of `make_table("mixed")`.
 MIXED = {"gaussian": ["a", "b"], "poisson": ["c", "d"], "bernoulli": ["e"], "multinomial": ["f", "g"]}
@@ -27,4 +35,6 @@ def make_table(likelihood="gaussian", n_samples=60, n_features=7, seed=0):
         frame[["c", "d", "f", "g"]] = counts[:, [2, 3, 5, 6]]
         frame["f"] += 1.0
         return frame.assign(e=binary[:, 4])
-    return {"gaussian": real, "bernoulli": binary}.get(likelihood, counts)
+    levels = 1.0 + np.clip(np.rint(2.0 + 2.0 * signal + 0.5 * rng.normal(size=signal.shape)), 0, 4)
+    others = {"gaussian": real, "bernoulli": binary, "ordinal": levels, "categorical": levels}
+    return others.get(likelihood, counts)

@@ -19,7 +19,7 @@ REPOSITORY = ROOT.parents[1]
 LAYERS = [
     {"exceptions", "aliases", "_version"},
     {"validation", "principal"},
-    {"priors", "divergences", "rotation", "datasets", "metrics", "io"},
+    {"priors", "divergences", "rotation", "datasets", "metrics", "io", "annotations"},
     {"likelihoods", "decoder", "factor_analysis"},
     {"modules"},
     {"training", "persistence"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"__main__"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
-WITHOUT_TORCH = {"aliases", "exceptions", "datasets", "metrics", "io", "principal", "rotation"}
+WITHOUT_TORCH = {"aliases", "exceptions", "datasets", "metrics", "io", "annotations", "principal", "rotation"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -131,8 +131,7 @@ def test_missing_values_are_counted_and_placed(store):
     X = np.zeros((4, 3))
     X[1, 2] = X[3, 0] = np.nan
     with pytest.raises(
-        DataError,
-        match=r"NaN in 2 cells, columns 'a', 'c', the first in row 4 of 'a'. Missing values are",
+        DataError, match=r"NaN in 2 cells, columns 'a', 'c', the first in row 4 of 'a'. Drop those rows"
     ):
         check_finite(store(X), NAMES)
 

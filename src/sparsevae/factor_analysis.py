@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
+from sparsevae.principal import pairwise_correlation
 from sparsevae.rotation import promax, varimax
 
 __all__ = ["LinearFactors", "analyse_factors", "find_parts", "whitened_eigenvectors"]
@@ -59,7 +60,12 @@ class LinearFactors(NamedTuple):
         return np.linalg.inv(np.linalg.inv(self.correlation) + information)
 
     def log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """Log density of each standardised row, without its constant: shape (n_samples,)."""
+        """Log density of each standardised row, without its constant: shape (n_samples,).
+
+        NaN for what is missing: the density is then that of the values that are there.
+        """
+        if np.isnan(X).any():
+            return self._log_likelihood_of_seen(X)
         covariance = self.posterior_covariance()
         scores = (X / self.uniqueness) @ self.loadings
         squares = np.square(X) @ (1.0 / self.uniqueness) - np.einsum(
@@ -68,6 +74,20 @@ class LinearFactors(NamedTuple):
         _, prior = np.linalg.slogdet(self.correlation)
         _, posterior = np.linalg.slogdet(covariance)
         return -0.5 * (squares + np.log(self.uniqueness).sum() + prior - posterior)
+
+    def _log_likelihood_of_seen(self, X: np.ndarray) -> np.ndarray:
+        """The same with holes: each row has a posterior covariance of its own."""
+        seen, filled = (~np.isnan(X)).astype(np.float64), np.nan_to_num(X)
+        n_factors = self.n_factors
+        scaled = self.loadings / self.uniqueness[:, None]
+        products = (scaled[:, :, None] * self.loadings[:, None, :]).reshape(len(scaled), -1)
+        precision = np.linalg.inv(self.correlation) + (seen @ products).reshape(-1, n_factors, n_factors)
+        scores = filled @ scaled
+        solved = np.linalg.solve(precision, scores[:, :, None])[:, :, 0]
+        squares = np.square(filled) @ (1.0 / self.uniqueness) - (scores * solved).sum(1)
+        _, prior = np.linalg.slogdet(self.correlation)
+        _, posterior = np.linalg.slogdet(precision)
+        return -0.5 * (squares + seen @ np.log(self.uniqueness) + prior + posterior)
 
 
 def analyse_factors(X: np.ndarray, n_factors: int) -> LinearFactors:
@@ -81,12 +101,17 @@ def analyse_factors(X: np.ndarray, n_factors: int) -> LinearFactors:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Columns of mean 0 and variance 1; a constant column is all zeros.
+        Columns of mean 0 and variance 1; a constant column is all zeros. NaN for what is missing: the
+        correlations are then those of the rows that have both features.
     n_factors : int
     """
     n_features = X.shape[1]
     uniqueness, basis = np.full(n_features, 0.5), None
-    correlation = X.T @ X / len(X) if n_features <= _EXACT_SIZE else None
+    correlation = None
+    if n_features <= _EXACT_SIZE:
+        correlation = pairwise_correlation(X) if np.isnan(X).any() else X.T @ X / len(X)
+    elif np.isnan(X).any():  # filled with the mean and scaled back to variance 1: correlations shrink
+        X = np.nan_to_num(X) / np.sqrt(np.maximum((~np.isnan(X)).mean(0), 1e-12)).astype(X.dtype)
     for _ in range(_ITERATIONS):
         values, basis = whitened_eigenvectors(X, uniqueness, n_factors, correlation, basis)
         leading = np.sqrt(np.maximum(values[:n_factors] - 1.0, 0.0))

@@ -162,36 +162,43 @@ def canonical_csr(X: Any, name: str = "the table") -> Matrix:
     return table
 
 
-def check_finite(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> None:
+def check_finite(
+    X: Matrix, feature_names: Sequence[object] | np.ndarray, *, may_be_missing: bool = False
+) -> None:
     """Refuse NaN, infinity and what is too large for float32, and say in which columns they are.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     feature_names : sequence of length n_features
+    may_be_missing : bool
+        Whether NaN stands for a missing value and is allowed.
     """
     bad = np.zeros(X.shape[1], dtype=np.int64)
     n_missing = 0
     if sparse.issparse(X):
         wrong = ~(np.abs(X.data) < _LARGEST)
+        missing = np.isnan(X.data)
+        wrong &= ~missing if may_be_missing else True
         np.add.at(bad, X.indices[wrong], 1)  # type: ignore[union-attr]
-        n_missing = int(np.isnan(X.data).sum())
+        n_missing = int(missing.sum())
     else:
         for block in _row_blocks(X):
             wrong = ~(np.abs(block) < _LARGEST)
             if wrong.any():
+                missing = np.isnan(block)
+                wrong &= ~missing if may_be_missing else True
                 bad += wrong.sum(axis=0)
-                n_missing += int(np.isnan(block).sum())
+                n_missing += int(missing.sum())
     if not bad.any():
         return
     where = shown([feature_names[int(j)] for j in np.flatnonzero(bad)])
     row, column = _first_bad_cell(X, int(np.flatnonzero(bad)[0]))
     first = f"the first in row {row + 1} of {feature_names[column]!r}"
-    if n_missing:
+    if n_missing and not may_be_missing:
         raise DataError(
-            f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}, {first}. "
-            "Missing values are not supported yet: drop those rows or columns, or fill them in first, for "
-            "example with sklearn.impute.SimpleImputer."
+            f"Expected a number in every cell; got NaN in {n_missing} cells, columns {where}, {first}. Drop "
+            "those rows or columns, or fill them in first."
         )
     raise DataError(
         f"Expected numbers of a size below {_LARGEST:g}; got infinity (inf) or larger numbers in "
@@ -206,14 +213,17 @@ def check_support(X: Matrix, support: str, columns: np.ndarray, likelihood: str)
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-    support : {"real", "count", "binary"}
+    support : {"real", "count", "binary", "level"}
+        Levels are those of the fit: see `annotations.levels`.
     columns : integer array
     likelihood : str
         Named in the message.
     """
-    if support == "real":
+    if support in ("real", "level"):
         return
     for values in _values(X, columns):
+        if values.size and np.isnan(values.min()):
+            values = values[~np.isnan(values)]
         if values.size == 0:
             continue
         if values.min() < 0:
@@ -234,14 +244,24 @@ def check_support(X: Matrix, support: str, columns: np.ndarray, likelihood: str)
             )
 
 
-def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of each column in float64, without making a sparse table dense."""
+def column_moments(X: Matrix, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each column in float64, without making a sparse table dense.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        NaN for what is missing: moments are those of the other rows; 0 for a column without any.
+    weight : ndarray of shape (n_samples,), optional
+        How often each row counts.
+    """
     if sparse.issparse(X):
-        mean, variance = mean_variance_axis(X.astype(np.float64, copy=False), axis=0)
-        return np.asarray(mean), np.maximum(np.asarray(variance), 0.0)
+        mean, variance = mean_variance_axis(X.astype(np.float64, copy=False), axis=0, weights=weight)
+        return np.nan_to_num(np.asarray(mean)), np.maximum(np.nan_to_num(np.asarray(variance)), 0.0)
     mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for block in _row_blocks(X):
         mean += block.sum(axis=0, dtype=np.float64)
+    if weight is not None or np.isnan(mean).any():
+        return _careful_moments(X, np.ones(len(X)) if weight is None else weight)
     mean /= len(X)
     for block in _row_blocks(X):
         variance += np.square(block - mean).sum(axis=0)
@@ -259,21 +279,31 @@ def resembles_counts(X: Matrix, mean: np.ndarray, variance: np.ndarray) -> bool:
     Counts of rare things have many zeros. Others have a few at least, vary more than a Poisson allows, and
     reach far above their mean: test scores, ratings and ages do not.
     """
-    zeros = 1.0 - np.count_nonzero(X.data if sparse.issparse(X) else X) / (X.shape[0] * X.shape[1])
+    stored = np.asarray(X.data) if sparse.issparse(X) else np.asarray(X)
+    n_missing = np.count_nonzero(np.isnan(stored))
+    zeros = 1.0 - (np.count_nonzero(stored) - n_missing) / max(X.shape[0] * X.shape[1] - n_missing, 1)
     if zeros >= _MANY_ZEROS:
         return True
     used = mean > 0
     if zeros < _SOME_ZEROS or not used.any():
         return False
-    largest = X.max(axis=0)
-    largest = largest.toarray().ravel() if sparse.issparse(X) else largest
+    if sparse.issparse(X):
+        largest = np.asarray(X.nanmax(axis=0).toarray()).ravel()  # type: ignore[union-attr]
+    else:
+        largest = np.fmax.reduce(X)
     ratio, reach = (np.median(size[used] / mean[used]) for size in (variance, largest))
     return bool(ratio > OVERDISPERSED and reach > _FAR)
 
 
 def row_totals(X: Matrix) -> np.ndarray:
-    """Sum of each row in float64."""
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    """Sum of each row in float64, of what is there of it."""
+    totals = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    holed = np.flatnonzero(np.isnan(totals))
+    if len(holed):
+        rows = X[holed]
+        dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)  # type: ignore[union-attr]
+        totals[holed] = np.nansum(dense, axis=1, dtype=np.float64)
+    return totals
 
 
 def extreme_cell(X: Matrix) -> tuple[int, int, float, float]:
@@ -389,6 +419,26 @@ def _row_blocks(X: np.ndarray) -> Iterator[np.ndarray]:
     step = max(1, _CELLS_AT_ONCE // max(1, X.shape[1]))
     for begin in range(0, len(X), step):
         yield X[begin : begin + step]
+
+
+def _careful_moments(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and variance of what is there of each column."""
+
+    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        begin = 0
+        for block in _row_blocks(X):
+            yield block, weight[begin : begin + len(block), None]
+            begin += len(block)
+
+    count, mean, variance = np.zeros((3, X.shape[1]))
+    for block, share in blocks():
+        there = ~np.isnan(block)
+        count += (share * there).sum(0)
+        mean += (share * np.where(there, block, 0.0)).sum(0)
+    mean /= np.maximum(count, 1e-300)
+    for block, share in blocks():
+        variance += (share * np.square(np.where(np.isnan(block), mean, block) - mean)).sum(0)
+    return mean, variance / np.maximum(count, 1e-300)
 
 
 def _values(X: Matrix, columns: np.ndarray) -> Iterator[np.ndarray]:

@@ -210,7 +210,7 @@ BAD_TABLES = {
     ),
     "twice.csv": (b"a,b,a\n1,2,3\n4,5,6\n", "got 'a' more than once"),
     "ragged.csv": (b"a,b,c\n1,2,3\n4,5,6,7\n", "as many fields in every line"),
-    "gaps.csv": (b"a,b,c\n1,2,3\n4,,6\n", "1 is empty, the first in column 'b', row 2"),
+    "gap.csv": (b"a,b,c\n1,,3\n4,,6\n", "got only missing ones in 'b'"),
     "infinite.csv": (b"a,b,c\n1,2,3\n4,inf,6\n", "infinity in column 'b', row 2"),
     "one_row.csv": (b"a,b,c\n1,2,3\n", "minimum of 2"),
     "table.xlsx": (b"PK", "it is damaged"),
@@ -259,3 +259,15 @@ def test_a_misuse_of_options_ends_with_code_2(arguments, shared, tmp_path):
     result = invoke("fit", shared / "table.csv", "--out", tmp_path / "run", *arguments)
     assert result.exit_code == 2
     assert arguments[0] in result.stderr
+
+
+def test_a_table_with_empty_cells_is_fitted_and_read_again(quick, tmp_path, rng):
+    z = rng.standard_normal((80, 1))
+    X = pd.DataFrame(z + 0.3 * rng.standard_normal((80, 5)), columns=list("abcde"))
+    X.iloc[3, 1] = X.iloc[7, 4] = np.nan
+    X.to_csv(tmp_path / "t.csv", index=False)
+    result = invoke("fit", tmp_path / "t.csv", "--out", tmp_path / "run", "--config", quick)
+    assert result.exit_code == 0, result.stderr
+    assert "2 cells are empty or NA (0.5%) and counted as missing" in result.stderr
+    assert pd.read_csv(tmp_path / "run" / "factors.csv", index_col=0).notna().all(axis=None)
+    assert invoke("report", tmp_path / "run").exit_code == 0

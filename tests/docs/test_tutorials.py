@@ -8,7 +8,8 @@ import pytest
 
 from .helpers import assert_alike, blocks, printed_by
 
-TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+TUTORIALS = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "real-tables.md"]
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

@@ -27,7 +27,8 @@ def test_inverse_transform_gives_expected_data_in_the_tables_units(trained, make
     model, X = trained(likelihood), make_table(likelihood, n_samples=200)
     means = model.inverse_transform(model.transform(X))
     assert means.shape == X.shape
-    np.testing.assert_allclose(means.mean(0), np.asarray(X).mean(0), rtol=0.1, atol=0.3)
+    X = (X > 1.0) if likelihood == "categorical" else np.asarray(X)  # chances of other than the reference
+    np.testing.assert_allclose(means.mean(0), X.mean(0), rtol=0.1, atol=0.3)
 
 
 def test_samples_have_the_tables_values_and_moments(trained, make_table, likelihood):

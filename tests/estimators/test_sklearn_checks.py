@@ -44,9 +44,18 @@ INSTANCES = [
 ]
 
 
+REASON = "weights are exact in loss, gradient and closed forms; mini-batches of other rows end elsewhere"
+EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+
+
+def expected_failures(estimator):
+    exact = isinstance(estimator, NMF) or not estimator.hidden_sizes  # the linear one is empty in two epochs
+    return {} if exact else dict.fromkeys(EQUIVALENCE, REASON)
+
+
 # scikit-learn's NMF says so of its own start.
 @pytest.mark.filterwarnings("ignore:Array API does not support LU factorization:UserWarning")
-@parametrize_with_checks(INSTANCES)
+@parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

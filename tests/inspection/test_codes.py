@@ -17,15 +17,8 @@ from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.identifiability import certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection import codes as codes_of_rows
-from sparsevae.inspection.codes import (
-    Codes,
-    _expansion,
-    _opposite_draws,
-    newton_steps,
-    posterior,
-    row_bounds,
-    spread_rows,
-)
+from sparsevae.inspection.codes import Codes, row_bounds, spread_rows
+from sparsevae.inspection.newton import _expansion, _opposite_draws, newton_steps, posterior
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows
 from sparsevae.inspection.variance import communalities, variance_shares
 from sparsevae.io.record import to_json

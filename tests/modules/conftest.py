@@ -70,6 +70,7 @@ def _make_rows(likelihood="gaussian", n_samples=8, n_features=N_FEATURES, seed=1
     values = {
         "real": z + noise,
         "binary": (z + noise > 0).double(),
+        "level": (2.5 + z + noise).round().clamp(0.0, 4.0),
         "count": torch.poisson(2.0 * torch.exp(0.3 * z + 0.3 * noise), generator=generator) + 1.0,
     }
     x = torch.empty(n_samples, n_features, dtype=torch.float64)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from sparsevae.likelihoods import LIKELIHOODS
+from sparsevae.metrics.likelihood import CLOSED_FORMS as LIKELIHOODS  # those of version 0.1
 from sparsevae.modules import OIVAEModule, SparseVAEModule, VAEModule, VSCModule
 from sparsevae.modules.compatibility import upgrade_saved_module
 

@@ -324,7 +324,7 @@ def test_replicates_have_the_losses_of_separate_modules(make_module, make_batch,
     for r in range(2):
         one = SparseVAEModule(several.observation, several.config).double()
         state = several.state_dict()
-        shared = {"mask.frozen", "mask.known", "nuisance.noise_scale"}
+        shared = {"mask.frozen", "mask.known", "nuisance.noise_scale", "nuisance.n_levels"}
         one.load_state_dict(
             {n: v if n in shared or n.startswith("observation.") else v[r] for n, v in state.items()}
         )

@@ -52,6 +52,16 @@ def fitted():
 # -- fitting -------------------------------------------------------------------------------------------------
 
 
+def test_batches_are_groups_of_the_fit():
+    cells = make_cells()
+    sparse_vae(cells, 2, layer="counts", batch_key="batch", **QUICK)
+    likelihood = cells.uns["sparsevae"]["params"]["likelihood"]
+    model = SparseVAE(2, likelihood=likelihood, **QUICK)
+    codes = model.fit_transform(cells.layers["counts"], groups=cells.obs["batch"].to_numpy())
+    assert load_model(cells).groups_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(cells.obsm["X_sparsevae"], codes[:, model.active_factors_])
+
+
 def test_the_result_is_that_of_the_estimator(fitted):
     counts = fitted.layers["counts"]
     model = SparseVAE(2, likelihood=fitted.uns["sparsevae"]["params"]["likelihood"], **QUICK).fit(counts)

@@ -16,6 +16,7 @@ _SUMMARIES = {
     "transform": "Write the factors of the rows of a table.",
     "name": "Give the factors of a fit names of your own.",
     "report": "Write a page about a fit, with a card per factor.",
+    "drift": "Has a new table drifted from the one fitted, and where?",
     "stability": "Fit again, several times: which factors come back?",
     "power": "How many rows do I need? Simulate, fit, and see.",
     "compare": "Fit several methods and measure them on held-out rows.",

@@ -4,6 +4,7 @@ from sparsevae.datasets.ability import load_ability_tests
 from sparsevae.datasets.base import Dataset
 from sparsevae.datasets.curves import Curve, Term, TopicCurve
 from sparsevae.datasets.downloads import fetch, verify_file
+from sparsevae.datasets.grouped import make_grouped_factors
 from sparsevae.datasets.movielens import load_movielens
 from sparsevae.datasets.peerread import load_peerread
 from sparsevae.datasets.semisynthetic import Topics, fit_topics, make_semisynthetic
@@ -34,6 +35,7 @@ __all__ = [
     "make_anchored_binary",
     "make_anchored_counts",
     "make_anchored_factors",
+    "make_grouped_factors",
     "make_semisynthetic",
     "make_sparse_factors",
     "make_survey",

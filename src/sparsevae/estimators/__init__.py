@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from sparsevae.estimators.masked_choice import MaskedChoice, choose_n_factors
 from sparsevae.estimators.names import name_features
 from sparsevae.estimators.nmf import NMF
 from sparsevae.estimators.oi_vae import OIVAE
@@ -8,4 +9,15 @@ from sparsevae.estimators.sparse_vae import SparseVAE
 from sparsevae.estimators.vae import VAE
 from sparsevae.estimators.vsc import VSC
 
-__all__ = ["NMF", "OIVAE", "VAE", "VSC", "SparseVAE", "SparsityPath", "name_features", "sparsity_path"]
+__all__ = [
+    "NMF",
+    "OIVAE",
+    "VAE",
+    "VSC",
+    "MaskedChoice",
+    "SparseVAE",
+    "SparsityPath",
+    "choose_n_factors",
+    "name_features",
+    "sparsity_path",
+]

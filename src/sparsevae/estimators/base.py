@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
@@ -20,6 +21,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.annotations.groups import check_groups, number_groups
+from sparsevae.annotations.levels import check_levels, find_levels
+from sparsevae.annotations.missing import add_absences, check_columns_seen, columns_with_holes, with_nan
+from sparsevae.annotations.weights import check_exposure, check_weights, note_large_weights
 from sparsevae.decoder.threads import mind_fork
 from sparsevae.estimators.names import NamesMixin
 from sparsevae.estimators.schema import check_state
@@ -27,15 +32,25 @@ from sparsevae.exceptions import (
     ConvergenceWarning,
     DataError,
     DataTypeError,
+    DataWarning,
     DivergenceError,
     OutOfMemoryError,
     ParameterError,
 )
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
-from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks, row_bounds
+from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
+from sparsevae.inspection.imputation import (
+    dense_table,
+    draw_cells,
+    expect_cells,
+    hidden_log_density,
+    hide_cells,
+)
 from sparsevae.inspection.outputs import expected_rows
+from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.inspection.simulation import draw_rows
-from sparsevae.likelihoods import LIKELIHOODS, Likelihood
+from sparsevae.io.suggestion import suggest_likelihood
+from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
@@ -43,6 +58,7 @@ from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import (
     canonical_csr,
+    check_choice,
     check_columns_numeric,
     check_finite,
     check_fraction,
@@ -50,7 +66,6 @@ from sparsevae.validation import (
     check_positive,
     check_support,
     extreme_cell,
-    reveal_missing,
 )
 
 __all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_state"]
@@ -59,6 +74,7 @@ FeatureNames: TypeAlias = Sequence[object] | np.ndarray
 """Names of the columns of a table."""
 
 _EXTREME = 1e4  # times its usual size: a number that is the cause of a failure, not a long tail
+_ROWS_OF_GROUPS = 4000  # behind the variances of factors in groups
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -79,15 +95,18 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
 
     # -- tables ---------------------------------------------------------------------------------------------
 
-    def check_table(self, X: TableLike) -> Matrix:
-        """The table as an array or CSR matrix, checked against the one that fit saw."""
+    def check_table(self, X: TableLike, observed: ArrayLike | None = None) -> Matrix:
+        """The table as an array or CSR matrix, checked against the one that fit saw; NaN for what is missing.
+
+        ``observed`` says which cells count, where that is not all but NaN.
+        """
         check_is_fitted(self, self._fitted)
-        return self._check_table(X, reset=False)
+        return self._check_table(with_nan(X, observed), reset=False)
 
     def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
         check_in_memory(X)
         check_columns_numeric(X)
-        X = reveal_missing(X)
+        X = with_nan(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
         if reset:
@@ -110,33 +129,77 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
             raise DataTypeError(f"Expected a number in every cell; {str(error).strip()}.") from error
         if feature_names is not None:
             self._take_feature_names(feature_names)
-        return self._check_values(X)
+        check_finite(X, self.feature_names(), may_be_missing=True)
+        if reset:
+            check_columns_seen(X, self.feature_names())
+            self._learn_kinds(X)
+            self._learn_absences(X)
+        return self._with_absences(self._check_values(X))
+
+    def _learn_kinds(self, X: Matrix) -> None:
+        """The likelihood, if it is to be found, and the levels of the columns that have some."""
+        for name in ("likelihood_", "likelihood_reason_", "levels_"):
+            self.__dict__.pop(name, None)
+        if isinstance(self.likelihood, str) and self.likelihood == "auto":
+            self.likelihood_, self.likelihood_reason_ = suggest_likelihood(X)
+        parts = self._table_likelihood().split(X.shape[1])
+        with_levels = [columns for part, columns in parts if part.support == "level"]
+        if with_levels:
+            self.levels_ = find_levels(X, np.concatenate(with_levels), self.feature_names())
+
+    def _learn_absences(self, X: Matrix) -> None:
+        """Which columns have absences that are modelled: none, unless a subclass says so."""
+
+    def _with_absences(self, X: Matrix) -> Matrix:
+        """The table with a column of zeros and ones for each column whose absences are modelled."""
+        absent = getattr(self, "absent_columns_", None)
+        return X if absent is None else add_absences(X, absent)
 
     def _check_values(self, X: Matrix) -> Matrix:
-        check_finite(X, self.feature_names())
-        for part, columns in self.resolved_likelihood().split(X.shape[1]):
+        for part, columns in self._table_likelihood().split(X.shape[1]):
             check_support(X, part.support, columns, part.name)
+        if hasattr(self, "levels_"):
+            check_levels(X, self.levels_, self.feature_names())
         return X
 
     def resolved_likelihood(self) -> Likelihood:
         """The likelihood as an object, with the columns of the table that fit saw."""
-        return named_likelihood(
-            self.likelihood, self.n_features_in_, getattr(self, "feature_names_in_", None)
-        )
+        own, absent = self._table_likelihood(), getattr(self, "absent_columns_", None)
+        if absent is None:
+            return own
+        n_features = self.n_features_in_
+        added = np.arange(n_features, n_features + len(absent))
+        return Mixed([*own.split(n_features), (Bernoulli(), added)])
+
+    def _table_likelihood(self) -> Likelihood:
+        """The same, of the columns of the table alone."""
+        spec = getattr(self, "likelihood_", self.likelihood)
+        likelihood = named_likelihood(spec, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        return likelihood.with_levels(self.levels_[:, 2]) if hasattr(self, "levels_") else likelihood
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Quality of each row, in the units of the table."""
+    def score_samples(
+        self, X: TableLike, *, sample_weight: ArrayLike | None = None, observed: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Quality of each row, in the units of the table, times its weight if there are weights."""
 
     @abstractmethod
     def reconstruct(self, X: TableLike) -> np.ndarray:
         """Expected data of each row from the row itself: shape (n_samples, n_features)."""
 
-    def score(self, X: TableLike, y: object = None) -> float:
-        """Mean ELBO per sample in the units of the table; higher is better."""
-        return float(self.score_samples(X).mean())
+    def score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> float:
+        """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better."""
+        scores = self.score_samples(X, observed=observed)
+        return _weighted_mean(scores, check_weights(sample_weight, scores))
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -171,6 +234,7 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         kind = LIKELIHOODS.get(self.likelihood) if isinstance(self.likelihood, str) else None
         tags.input_tags.positive_only = kind is not None and kind.support != "real"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -195,6 +259,7 @@ class FactorEstimator(TableEstimator):
     module_: LatentModule
     _module_class: ClassVar[type[LatentModule]]
     __metadata_request__fit: ClassVar[dict[str, str]] = {"callbacks": UNUSED}
+    _takes_groups: ClassVar[bool] = False
 
     # -- fitting --------------------------------------------------------------------------------------------
 
@@ -205,12 +270,17 @@ class FactorEstimator(TableEstimator):
         *,
         feature_names: FeatureNames | None = None,
         callbacks: Sequence[Callback] | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            NaN, pandas' NA and masked cells are missing values, which are left out of the likelihood.
         y : ignored
         feature_names : sequence of length n_features, optional
             Names of the columns, for tables that carry none, such as a sparse matrix.
@@ -219,12 +289,29 @@ class FactorEstimator(TableEstimator):
             the objective, ``n_nonzero``, ``n_active`` and ``validation``, the held-out bound where there is
             one. A callback that returns True ends the fit with the best model so far. One that raises ends
             it too, and its exception comes out of ``fit`` after that model is in place.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts; weights are not normalised.
+        groups : array of shape (n_samples,), optional
+            Study, batch or country of each row, for `SparseVAE` and `VAE`: what differs between groups is
+            kept out of the factors.
+        observed : boolean array of shape (n_samples, n_features), optional
+            Which cells count; False for further missing values, of a sparse table for instance.
+        exposure : array of shape (n_samples,), optional
+            Known size of each row of counts, such as hours watched or people at risk; by default its total.
 
         Returns
         -------
         self
         """
-        self.fit_codes(X, feature_names=feature_names, callbacks=callbacks)
+        self.fit_codes(
+            X,
+            feature_names=feature_names,
+            callbacks=callbacks,
+            sample_weight=sample_weight,
+            groups=groups,
+            observed=observed,
+            exposure=exposure,
+        )
         return self
 
     def fit_transform(self, X: TableLike, y: object = None, **fit_params: Any) -> np.ndarray:
@@ -250,14 +337,18 @@ class FactorEstimator(TableEstimator):
         *,
         feature_names: FeatureNames | None = None,
         callbacks: Sequence[Callback] | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Codes:
         """Fit the model and return the codes of the table fitted, as ``fit(X).codes(X)``, checked once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        feature_names, callbacks
-            As in ``fit``.
+        feature_names, callbacks, sample_weight, groups, observed, exposure
+            As for `fit`.
 
         Returns
         -------
@@ -266,7 +357,14 @@ class FactorEstimator(TableEstimator):
         mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(X, feature_names=feature_names)
+        data = self._prepare(
+            X,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            groups=groups,
+            observed=observed,
+            exposure=exposure,
+        )
         explained = self._explained_failures(data.source.X)
         with calling(callbacks) as calls, torch.random.fork_rng(devices=[]), explained:
             module, history = self._fit_module(data)
@@ -281,23 +379,53 @@ class FactorEstimator(TableEstimator):
         self.history_ = _tidy(history)
         self.n_iter_ = len(history)
         self._n_features_out = module.n_factors
-        codes = Codes(self.module_, data.source.X)
+        weight = data.source.weight
+        if module.row_groups is not None:
+            settle_groups_(self.module_, data.source.batch(data.everything.rows[:_ROWS_OF_GROUPS]))
+        codes = Codes(
+            self.module_,
+            data.source.X,
+            None if weight is None else weight.numpy(),
+            None if data.source.group is None else data.source.group.numpy(),
+            None if data.source.exposure is None else data.source.exposure.numpy(),
+        )
         self._finish(codes, data)
         calls.raise_error()
         return codes
 
-    def _prepare(self, X: TableLike, *, feature_names: FeatureNames | None = None) -> FitData:
+    def _prepare(
+        self,
+        X: TableLike,
+        *,
+        feature_names: FeatureNames | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> FitData:
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
+        table = self._check_table(with_nan(X, observed), reset=True, feature_names=feature_names)
+        weight = check_weights(sample_weight, table)
+        if weight is not None and not weight.all():
+            self._learn_kinds(table[weight > 0][:, : self.n_features_in_])  # a row of weight zero is absent
+        group = self._learn_groups(groups, table, weight)
+        note_large_weights(weight, depth=4)
         return prepare(
-            self._check_table(X, reset=True, feature_names=feature_names),
+            table,
             self.resolved_likelihood(),
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
             batch_size=self.batch_size,
             random_state=new_random_state(self.random_state),
             device=self._device(),
+            weight=weight,
+            group=group,
+            exposure=self._check_exposure(exposure, table),
+            size_factors=self.size_factors,
+            group_shifts=getattr(self, "group_effects", "shifts") == "shifts",
+            levels=self._padded_levels(),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
 
@@ -349,6 +477,12 @@ class FactorEstimator(TableEstimator):
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
+        check_choice("missing", self.missing, ("ignorable", "informative"))
+        if not isinstance(self.size_factors, bool | np.bool_):
+            raise ParameterError(
+                f"Expected size_factors to be True or False; got {self.size_factors!r}. Pass False where row "
+                "totals carry meaning."
+            )
 
     def _device(self) -> torch.device:
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
@@ -364,12 +498,24 @@ class FactorEstimator(TableEstimator):
 
     # -- using a fit ----------------------------------------------------------------------------------------
 
-    def codes(self, X: TableLike) -> Codes:
+    def codes(
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Codes:
         """Posteriors of the rows of a table: checked once, each row encoded once.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        groups : array of shape (n_samples,), optional
+            Groups of the rows, for a model fitted with groups. Groups that fit did not see are taken together
+            as a new one, whose shifts are found from its rows; so are all rows where no groups are given.
+        observed, exposure : array, optional
+            See `fit`.
 
         Returns
         -------
@@ -378,20 +524,107 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         mind_fork()
-        return Codes(self.module_, self._check_table(X, reset=False))
+        table = self._check_table(with_nan(X, observed), reset=False)
+        return Codes(
+            self.module_,
+            table,
+            group=self._group_numbers(groups, table),
+            exposure=self._check_exposure(exposure, table),
+        )
 
-    def transform(self, X: TableLike) -> np.ndarray:
+    def _check_exposure(self, exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
+        """Sizes of the rows as an array; given where fit was given some."""
+        sizes = check_exposure(exposure, X)
+        if "module_" not in self.__dict__:  # a fit begins
+            self.__dict__.pop("has_exposure_", None)
+            if sizes is not None:
+                self.has_exposure_ = True
+        elif hasattr(self, "has_exposure_") != (sizes is not None):
+            wanted, got = ("sizes of the rows", "None") if sizes is None else ("None", "sizes of rows")
+            raise DataError(
+                f"Expected exposure to be {wanted}, as in fit; got {got}. Describe rows as they were in fit."
+            )
+        return sizes
+
+    def _learn_absences(self, X: Matrix) -> None:
+        self.__dict__.pop("absent_columns_", None)
+        if self.missing == "informative":
+            columns = columns_with_holes(X)
+            if not len(columns):
+                warnings.warn(
+                    "missing='informative' has nothing to model: the table has no missing value.",
+                    DataWarning,
+                    stacklevel=6,
+                )
+                return
+            self.absent_columns_ = columns
+
+    def _padded_levels(self) -> np.ndarray | None:
+        """Levels of the columns, NaN for absences."""
+        if not hasattr(self, "levels_"):
+            return None
+        more = len(getattr(self, "absent_columns_", ()))
+        return np.concatenate([self.levels_, np.full((more, 3), np.nan)])
+
+    def _learn_groups(
+        self, groups: ArrayLike | None, X: Matrix, weight: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Number of each row's group; the labels are kept."""
+        self.__dict__.pop("groups_", None)
+        labels = check_groups(groups, X)
+        if labels is None:
+            return None
+        if not self._takes_groups:
+            raise ParameterError(
+                f"Expected no groups for {type(self).__name__}, which has one prior for all rows; got some. "
+                "Use SparseVAE or VAE."
+            )
+        self.groups_ = np.unique(labels if weight is None else labels[weight > 0])
+        return number_groups(labels, self.groups_, depth=5)
+
+    def _group_numbers(self, groups: ArrayLike | None, X: Matrix) -> np.ndarray | None:
+        """Number of each row's group among those that fit saw, -1 for a new one."""
+        labels = check_groups(groups, X)
+        if not hasattr(self, "groups_"):
+            if labels is not None:
+                raise DataError(
+                    "Expected no groups, as in fit; got some. Fit with groups=, or leave them out here."
+                )
+            return None
+        if labels is None:
+            warnings.warn(
+                "The model was fitted with groups and none are given here: all rows are taken as one new "
+                "group, whose shift of each feature is estimated from them. Pass groups=.",
+                DataWarning,
+                stacklevel=4,
+            )
+            return np.full(X.shape[0], -1)
+        return number_groups(labels, self.groups_, depth=4)
+
+    def transform(
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            May have missing values, whether or not the table fitted had.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
+        observed, exposure : array, optional
+            See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        codes = self.codes(X)
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
@@ -418,10 +651,18 @@ class FactorEstimator(TableEstimator):
         z = torch.as_tensor(np.array(Z, dtype=np.float32))
         check_finite(z.numpy(), self.get_feature_names_out())
         means = in_blocks(lambda rows: self._expected(z[rows]), len(z), block_size(self.module_))
-        return means.numpy().astype(dtype, copy=False)
+        return means.numpy()[:, : self.n_features_in_].astype(dtype, copy=False)
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """ELBO of each row in the units of the table.
+    def score_samples(
+        self,
+        X: TableLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """ELBO of each row in the units of the table, of what is observed of it.
 
         All rows share one fixed set of draws of the factors, so that the result is deterministic and a
         subset of rows gets the same values.
@@ -429,17 +670,147 @@ class FactorEstimator(TableEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        sample_weight : array of shape (n_samples,), optional
+            Each value is multiplied by the weight of its row.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
+        observed, exposure : array, optional
+            See `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self.codes(X)
-        return row_bounds(self.module_, codes.X, self.score_draws(), codes.moments())
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
+        weight = check_weights(sample_weight, codes.X)
+        bounds = codes.bounds(self.score_draws())
+        return bounds if weight is None else bounds * weight
+
+    def score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> float:
+        """Mean ELBO per sample in the units of the table, of what is observed of it; higher is better.
+
+        Parameters
+        ----------
+        X, sample_weight, groups, observed, exposure
+            As for `score_samples`; the mean is weighted.
+        y : ignored
+        """
+        scores = self.score_samples(X, groups=groups, observed=observed, exposure=exposure)
+        return _weighted_mean(scores, check_weights(sample_weight, scores))
 
     def reconstruct(self, X: TableLike) -> np.ndarray:
         """Expected data at the posterior means of the factors; for counts, of a row of average size."""
         return self.inverse_transform(self.transform(X))
+
+    def impute(
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        n_draws: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> np.ndarray | pd.DataFrame:
+        """Fill missing values with what the model expects of them, or with draws.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        groups : array of shape (n_samples,), optional
+            See `codes`.
+        observed, exposure : array, optional
+            See `fit`.
+        n_draws : int, optional
+            Draws of each missing value from its distribution given the rest of the row, for multiple
+            imputation; by default its expected value (for categories without an order, the most probable
+            one).
+        random_state : int, RandomState or None
+            Of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or (n_draws, n_samples, n_features)
+            The table, dense, with observed values as they are. A data frame gives a data frame, unless draws
+            are asked for.
+        """
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
+        n_features = self.n_features_in_
+        table = dense_table(codes.X)[:, :n_features].astype(np.float64)
+        missing = np.isnan(table)
+        if n_draws is not None:
+            check_positive("n_draws", n_draws, integer=True)
+            generator = _generator(new_random_state(random_state))
+            return np.where(missing, draw_cells(codes, n_draws, generator)[..., :n_features], table)
+        filled = np.where(missing, expect_cells(codes)[:, :n_features], table) if missing.any() else table
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(filled, index=X.index, columns=X.columns)
+        return filled
+
+    def masked_score(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        fraction: float = 0.1,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> float:
+        """Mean log density of hidden cells given the rest of their rows; higher is better.
+
+        It needs no bound and charges nothing for factors: settings and numbers of factors may be compared by
+        it, also on the table fitted if that had the cells hidden.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        fraction : float
+            Of the observed cells that are hidden, at random.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
+        observed, exposure : array, optional
+            See `fit`.
+        random_state : int, RandomState or None
+            Of the choice of cells.
+
+        Returns
+        -------
+        float
+            Per hidden cell, in the units of the table.
+        """
+        check_fraction("fraction", fraction)
+        table = self.check_table(X, observed)
+        weight = check_weights(sample_weight, table)
+        seen, hidden = hide_cells(table, fraction, new_random_state(random_state), self.n_features_in_)
+        if not hidden.any():
+            raise DataError(
+                f"Expected some cells to hide; got none at fraction={fraction:g} in a table of shape "
+                f"{table.shape}. Raise fraction, or pass more rows."
+            )
+        codes = Codes(
+            self.module_,
+            seen,
+            group=self._group_numbers(groups, table),
+            exposure=self._check_exposure(exposure, table),
+        )
+        density = hidden_log_density(codes, table, hidden)
+        rows = np.ones(len(density)) if weight is None else weight
+        return float((rows * density).sum() / (rows * hidden.sum(1)).sum())
 
     def score_draws(self) -> Tensor:
         """Fixed draws of the noise behind `score_samples`: (n_draws, n_noise)."""
@@ -462,7 +833,8 @@ class FactorEstimator(TableEstimator):
         """
         check_is_fitted(self, "module_")
         check_positive("n_samples", n_samples, integer=True)
-        return draw_rows(self.module_, n_samples, _generator(new_random_state(random_state)))[1]
+        rows = draw_rows(self.module_, n_samples, _generator(new_random_state(random_state)))[1]
+        return rows[:, : self.n_features_in_]
 
     # -- on disk --------------------------------------------------------------------------------------------
 
@@ -481,7 +853,9 @@ class FactorEstimator(TableEstimator):
         check_state(state["fitted"], type(self))
         self.__dict__.update(state["fitted"])
         saved = upgrade_saved_module(state["module"], self._module_class)
-        observation = Observation.blank(self.resolved_likelihood(), self.n_features_in_)
+        n_groups = len(getattr(self, "groups_", ()))
+        n_features = self.n_features_in_ + len(getattr(self, "absent_columns_", ()))
+        observation = Observation.blank(self.resolved_likelihood(), n_features, n_groups, self.size_factors)
         module = self._module_class.from_dict(saved, observation)
         self.module_ = module.eval().requires_grad_(False)
 
@@ -491,6 +865,10 @@ class FactorEstimator(TableEstimator):
         """Expected data in the units of the table."""
         with torch.no_grad():
             return expected_rows(self.module_, self.module_.decode(z))
+
+
+def _weighted_mean(scores: np.ndarray, weight: np.ndarray | None) -> float:
+    return float(scores.mean() if weight is None else np.average(scores, weights=weight))
 
 
 def _say_stopped(n_epochs: int, who: str) -> None:

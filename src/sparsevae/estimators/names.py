@@ -85,10 +85,18 @@ class NamesMixin(ClassNamePrefixFeaturesOutMixin):
         return names
 
     def feature_names(self) -> np.ndarray:
-        """Names of the features, as fit saw them; x0, x1, ... where the table had none."""
+        """Names of the features, as fit saw them; x0, x1, ... where the table had none.
+
+        Absences that are modelled follow, with the names of their columns.
+        """
         if hasattr(self, "feature_names_in_"):
-            return np.asarray(self.feature_names_in_, dtype=object)
-        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+            names = np.asarray(self.feature_names_in_, dtype=object)
+        else:
+            names = np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+        absent = getattr(self, "absent_columns_", None)
+        if absent is None:
+            return names
+        return np.append(names, np.array([f"{names[j]} is missing" for j in absent], dtype=object))
 
     def set_feature_names(self, names: Sequence[object] | np.ndarray) -> Self:
         """Name the features of a fit whose table had no names, such as a sparse matrix of words.

@@ -125,11 +125,13 @@ class NeuralEstimator(FactorEstimator):
 
     def _finish(self, codes: Codes, data: FitData) -> None:
         module, observation = self.module_, self.module_.observation
-        z = torch.as_tensor(codes.means(data.everything.rows[:_ROWS_READ].numpy()))
+        rows = data.everything.rows[:_ROWS_READ].numpy()
+        z = torch.as_tensor(codes.means(rows))
+        weight = None if data.source.weight is None else data.source.weight[torch.as_tensor(rows)]
         noise = module.noise_variance.double() * observation.scale.double().square()
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.active_factors_ = np.flatnonzero(self._in_use(z.numpy()))
-        [self.effects_] = average_slopes(Outputs(module, z), partial(expected_rows, module))
+        [self.effects_] = average_slopes(Outputs(module, z, weight), partial(expected_rows, module))
 
     def _in_use(self, codes: np.ndarray) -> np.ndarray:
         """Whether each factor's posterior mean varies from sample to sample."""

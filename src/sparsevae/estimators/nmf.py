@@ -10,12 +10,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.decomposition import NMF as MatrixFactorization
 from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import Matrix, TableLike
+from sparsevae.annotations.missing import has_missing, with_nan
+from sparsevae.annotations.weights import check_weights, note_large_weights
 from sparsevae.estimators.base import FeatureNames
+from sparsevae.estimators.masked_factorisation import factorise_masked, first_components, solve_codes
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.inspection.outputs import strongest_features
@@ -23,6 +28,7 @@ from sparsevae.validation import check_fraction, check_positive, row_totals
 
 __all__ = ["NMF"]
 
+_MOST_COPIES = 8  # of the rows of a table, up to which whole weights are copies of rows
 _SWEEPS = 4000  # to solve for codes, more than it takes
 _SOLVED = 1e-10  # codes are solved for to this accuracy, so that they do not depend on the rows beside
 
@@ -94,15 +100,28 @@ class NMF(PlugInEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: TableLike, y: object = None, *, feature_names: FeatureNames | None = None) -> Self:
+    def fit(
+        self,
+        X: TableLike,
+        y: object = None,
+        *,
+        feature_names: FeatureNames | None = None,
+        sample_weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features), non-negative
+            NaN, pandas' NA and masked cells are missing values, which are left out of the sum of squares.
         y : ignored
         feature_names : sequence of length n_features, optional
             Names of the columns, for tables that carry none, such as a sparse matrix.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts; weights are not normalised.
+        observed : boolean array of shape (n_samples, n_features), optional
+            Which cells count.
 
         Returns
         -------
@@ -110,7 +129,38 @@ class NMF(PlugInEstimator):
         """
         self.check_parameters()
         self.__dict__.pop("components_", None)  # a fit that fails leaves an estimator that is not fitted
-        table = self._check_table(X, reset=True, feature_names=feature_names)
+        table = self._check_table(with_nan(X, observed), reset=True, feature_names=feature_names)
+        weight = check_weights(sample_weight, table)
+        note_large_weights(weight, depth=2)
+        if weight is not None:
+            table, weight = _copies(table, weight)
+        if weight is None and not has_missing(table):
+            codes, objective = self._factorise(table)
+        else:
+            codes, objective = self._factorise_with_care(table, weight)
+        # A factor that no row uses stays where it started in scikit-learn; the penalty would have it at zero.
+        self.components_[~(codes != 0).any(0)] = 0.0
+        if self.n_iter_ >= self.max_iter and self.components_.any():
+            warnings.warn(
+                f"The factorisation was still changing after {self.n_iter_} sweeps. Raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.mask_ = np.ascontiguousarray(self.components_.T)
+        self.active_factors_ = np.flatnonzero((self.components_ != 0).any(1))
+        self.history_ = pd.DataFrame({"epoch": [self.n_iter_], "objective": [objective]})
+        self._n_features_out = self.n_factors
+        self._learn_spread(table, weight)
+        return self
+
+    def fit_transform(
+        self, X: TableLike, y: object = None, *, observed: ArrayLike | None = None, **fit_params: Any
+    ) -> np.ndarray:
+        """Fit the model and return the codes of the rows; parameters as for `fit`."""
+        return self.fit(X, observed=observed, **fit_params).transform(X, observed=observed)
+
+    def _factorise(self, table: Matrix) -> tuple[np.ndarray, float]:
+        """Components by scikit-learn; codes and objective."""
         n_samples, n_features = table.shape
         model = MatrixFactorization(
             self.n_factors,
@@ -128,36 +178,38 @@ class NMF(PlugInEstimator):
             codes = model.fit_transform(table)
         # In one order of memory, so that products round the same before and after a round trip to disk.
         self.components_ = np.ascontiguousarray(model.components_)
-        # A factor that no row uses stays where it started in scikit-learn; the penalty would have it at zero.
-        self.components_[~(codes != 0).any(0)] = 0.0
-        if model.n_iter_ >= model.max_iter and self.components_.any():
-            warnings.warn(
-                f"The factorisation was still changing after {model.n_iter_} sweeps. Raise max_iter.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.mask_ = np.ascontiguousarray(self.components_.T)
-        self.active_factors_ = np.flatnonzero((self.components_ != 0).any(1))
         self.n_iter_ = int(model.n_iter_)
-        objective = float(model.reconstruction_err_)
-        self.history_ = pd.DataFrame({"epoch": [self.n_iter_], "objective": [objective]})
-        self._n_features_out = self.n_factors
-        self._learn_spread(table)
-        return self
+        return codes, float(model.reconstruction_err_)
 
-    def transform(self, X: TableLike) -> np.ndarray:
+    def _factorise_with_care(self, table: Matrix, weight: np.ndarray | None) -> tuple[np.ndarray, float]:
+        """Components of a table with holes or weights; codes and objective."""
+        dense = np.asarray(table.toarray() if sparse.issparse(table) else table, dtype=np.float64)  # type: ignore[union-attr]
+        rows = np.ones(len(dense)) if weight is None else weight
+        codes, components, self.n_iter_, objective = factorise_masked(
+            dense,
+            rows,
+            first_components(dense, rows, self.n_factors),
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            max_iter=self.max_iter,
+        )
+        self.components_ = np.ascontiguousarray(components.astype(table.dtype))
+        return codes, objective
+
+    def transform(self, X: TableLike, *, observed: ArrayLike | None = None) -> np.ndarray:
         """Codes of each row: the non-negative least-squares solution given the components.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        observed : boolean array of shape (n_samples, n_features), optional
+            Which cells count.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
-        check_is_fitted(self, self._fitted)
-        return self._codes(self._check_table(X, reset=False))
+        return self._codes(self.check_table(X, observed))
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
         """The product of codes and components.
@@ -213,7 +265,7 @@ class NMF(PlugInEstimator):
 
     def _check_values(self, X: Matrix) -> Matrix:
         X = super()._check_values(X)
-        lowest = X.min()
+        lowest = np.nanmin(X.data if sparse.issparse(X) else X) if 0 not in X.shape else 0.0
         if lowest < 0:
             raise DataError(
                 f"Expected no Negative values in data passed to NMF; got a minimum of {lowest:g}. Use VAE or "
@@ -225,6 +277,8 @@ class NMF(PlugInEstimator):
         """Codes, zero for rows without anything in them."""
         if not self.components_.any():
             return np.zeros((X.shape[0], self.n_factors), dtype=X.dtype)
+        if has_missing(X):
+            return self._codes_with_holes(X)
         codes, _, _ = non_negative_factorization(
             X,
             H=self.components_.astype(X.dtype, copy=False),
@@ -238,6 +292,23 @@ class NMF(PlugInEstimator):
         codes[row_totals(X) == 0] = 0.0
         return codes
 
+    def _codes_with_holes(self, X: Matrix) -> np.ndarray:
+        """Codes of a table with missing values; rows without any get those that `_codes` gives them."""
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
+        whole = ~np.isnan(dense).any(1)
+        codes = np.zeros((len(dense), self.n_factors), dtype=X.dtype)
+        if whole.any():
+            codes[whole] = self._codes(dense[whole])
+        codes[~whole] = solve_codes(
+            dense[~whole],
+            self.components_.astype(np.float64),
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            max_iter=_SWEEPS,
+            tolerance=_SOLVED,
+        )
+        return codes
+
     def _reconstruct(self, X: Matrix) -> np.ndarray:
         return self._codes(X).astype(np.float64) @ self.components_.astype(np.float64)
 
@@ -245,3 +316,15 @@ class NMF(PlugInEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
+
+
+def _copies(table: Matrix, weight: np.ndarray) -> tuple[Matrix, np.ndarray | None]:
+    """Rows as often as their weights say, where these are small whole numbers; else those that count."""
+    kept = weight > 0
+    if kept.sum() < 2:
+        raise DataError(
+            f"Expected at least 2 rows with a weight above 0; got {int(kept.sum())}. Give more rows a weight."
+        )
+    if np.array_equal(weight, np.rint(weight)) and weight.sum() <= _MOST_COPIES * len(weight):
+        return table[np.repeat(np.arange(len(weight)), weight.astype(np.intp))], None
+    return table[kept], weight[kept]

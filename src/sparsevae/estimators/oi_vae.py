@@ -77,7 +77,7 @@ class OIVAE(NeuralEstimator):
         p, how many inputs a generator has.
     n_init, hidden_sizes, batch_size, max_epochs, learning_rate
         As for `VAE`; ``hidden_sizes`` of the encoder and of each generator.
-    validation_fraction, device, random_state, verbose
+    validation_fraction, missing, size_factors, device, random_state, verbose
         As for `VAE`.
 
     Attributes
@@ -114,6 +114,8 @@ class OIVAE(NeuralEstimator):
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,
+        missing: str = "ignorable",
+        size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -130,6 +132,8 @@ class OIVAE(NeuralEstimator):
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
+        self.missing = missing
+        self.size_factors = size_factors
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -157,6 +161,7 @@ class OIVAE(NeuralEstimator):
             hidden_sizes=tuple(self.hidden_sizes),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
             groups=tuple(labels),
             group_width=self.group_width,
             penalty=float(self.penalty),

@@ -10,28 +10,32 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.decoder.precision import PRECISIONS
+from sparsevae.estimators.base import FeatureNames
 from sparsevae.estimators.display import DisplayMixin
+from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
 from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
-from sparsevae.exceptions import ConvergenceWarning, ParameterError
+from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
 from sparsevae.fitting.constraints import anchor_entries
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
+from sparsevae.inspection.drift import Drift, find_drift, reference_of
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
 from sparsevae.inspection.variance import communalities, order_features, variance_shares
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
-from sparsevae.validation import check_choice, check_positive
+from sparsevae.validation import check_choice, check_fraction, check_positive
 
 __all__ = ["SparseVAE"]
 
@@ -39,7 +43,7 @@ _INITS = ("auto", "rotation", "random")
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
-class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
+class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
     r"""Deep factor model in which each feature depends on a few factors.
 
     .. math::
@@ -52,8 +56,9 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
     n_factors : int
         Largest number of factors; those that the data do not support end with an empty column of the mask.
     likelihood : str or dict
-        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
-        dict from likelihood to columns.
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial",
+        "ordinal", "categorical", a dict from likelihood to columns, or "auto": a look at the values decides,
+        and the reason is kept in ``likelihood_reason_``.
     recipe : {"default", "paper", "authors"} or Recipe
         "default" is built to find the factors from any seed. "paper" is the paper as printed: identity
         prior covariance, given rates, random networks, no ladder. "authors" repeats the arithmetic of the
@@ -96,6 +101,17 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
     features_per_step : int, optional
         Features in the reconstruction of a gradient step, drawn anew at each and scaled up: unbiased, noisier
         and cheaper, for tables with tens of thousands of features. All by default; not for a multinomial.
+    group_effects : {"shifts", "means"}
+        What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
+        own, so that batch effects stay out of the factors, or the means of the factors, with features that
+        are measured alike. Variances of the factors, and which groups have them, may differ in both.
+    missing : {"ignorable", "informative"}
+        Whether absence tells something. "informative" models, for each column with missing values, whether a
+        value is there, as one more feature of zeros and ones under the same factors; these features come
+        after those of the table.
+    size_factors : bool
+        Whether counts of "poisson" and "negative_binomial" are relative to the size of their row (its total,
+        or the ``exposure`` given to `fit`). False where totals carry meaning.
     device : str
         "auto", "cpu", "cuda" or "mps".
     random_state : int, RandomState or None
@@ -165,6 +181,9 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         validation_fraction: float = 0.2,
         precision: str = "float32",
         features_per_step: int | None = None,
+        group_effects: str = "shifts",
+        missing: str = "ignorable",
+        size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -188,6 +207,9 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         self.validation_fraction = validation_fraction
         self.precision = precision
         self.features_per_step = features_per_step
+        self.group_effects = group_effects
+        self.missing = missing
+        self.size_factors = size_factors
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -205,6 +227,7 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
             )
         get_recipe(self.recipe)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("group_effects", self.group_effects, GROUP_EFFECTS)
         if self.features_per_step is not None:
             check_positive("features_per_step", self.features_per_step, integer=True)
         if isinstance(self.init, str):
@@ -251,6 +274,9 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
             gauge=recipe.gauge,
             precision=self.precision,
+            holes=data.source.has_missing,
+            n_groups=len(getattr(self, "groups_", ())),
+            group_shifts=self.group_effects == "shifts",
             covariance=covariance if recipe.correlated_factors else "identity",
             inclusion_prior=None if prior is None else (float(prior[0]), float(prior[1])),
             keep_rate_ratio=recipe.keep_rate_ratio,
@@ -274,9 +300,25 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
             verbose=self.verbose,
         )
 
-    def prepare_fit(self, X: TableLike) -> tuple[FitSettings, FitData]:
+    def prepare_fit(
+        self,
+        X: TableLike,
+        *,
+        feature_names: FeatureNames | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> tuple[FitSettings, FitData]:
         """Settings and rows of a fit that is not begun, for those who take its stages one by one."""
-        data = self._prepare(X)
+        data = self._prepare(
+            X,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            groups=groups,
+            observed=observed,
+            exposure=exposure,
+        )
         return self._settings(data), data
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
@@ -298,7 +340,7 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         rows = data.everything.rows[:_ROWS_READ].numpy()
         batch = codes.batch(rows)
         self._order_factors(batch)
-        outputs = Outputs(module, torch.as_tensor(codes.means(rows)))
+        outputs = Outputs(module, torch.as_tensor(codes.means(rows)), batch.weight)
         self._remember_samples(codes, rows)
         self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
@@ -313,6 +355,7 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
+        self.reference_ = reference_of(codes)
 
     def _order_factors(self, batch: Batch) -> None:
         """Put the factors in order and sign, as the encoder's means of these rows have it.
@@ -321,7 +364,7 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         that they are those of `transform`.
         """
         module = self.module_
-        outputs = Outputs(module, module.encode(batch)[0])
+        outputs = Outputs(module, module.encode(batch)[0], batch.weight)
         explained = variance_shares(outputs, batch).mean(0)
         effects, strength = average_slopes(outputs, partial(expected_rows, module), torch.Tensor.detach)
         named = sorted(set((self.anchors or {}).values()))
@@ -451,7 +494,50 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         rows = spread_rows(codes.X.shape[0], n_points)
         return response_curves(self.module_, {factor: features}, codes, rows)[factor]
 
-    def identifiability(self, X: TableLike | Codes, *, stability: Stability | None = None) -> Certificate:
+    def drift(
+        self,
+        X: TableLike,
+        *,
+        groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        level: float = 0.05,
+    ) -> Drift:
+        """Say whether the mix of factors of a new table has moved, or a feature's curve has broken.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            New rows, at least 20.
+        groups, observed, exposure : array, optional
+            See `codes`.
+        level : float
+            Of all tests of features together, and of all tests of factors.
+
+        Returns
+        -------
+        Drift
+            Tables ``features`` and ``factors``, names that have ``broken`` and ``moved``, and a
+            ``summary()`` in words.
+        """
+        check_is_fitted(self, "module_")
+        check_fraction("level", level)
+        if not hasattr(self, "reference_"):
+            raise DataError(
+                "Expected a model that kept what new tables are compared with; this one was fitted by an "
+                "earlier version. Fit again."
+            )
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
+        factors = self.get_feature_names_out()[self.active_factors_]
+        return find_drift(codes, self.reference_, self.feature_names(), factors, level)
+
+    def identifiability(
+        self,
+        X: TableLike | Codes,
+        *,
+        stability: Stability | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Certificate:
         """State for each active factor whether it is identified, and why.
 
         Parameters
@@ -460,6 +546,8 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
             The table of the fit, or another of its kind; or its `codes`.
         stability : Stability, optional
             From `sparsevae.stability`: adds how often each factor returns to the evidence.
+        groups : array of shape (n_samples,), optional
+            See `codes`.
 
         Returns
         -------
@@ -469,7 +557,7 @@ class SparseVAE(DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
         check_is_fitted(self, "module_")
         return certify(
             self.module_,
-            X if isinstance(X, Codes) else self.codes(X),
+            X if isinstance(X, Codes) else self.codes(X, groups=groups),
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
 from sparsevae.estimators.neural import NeuralEstimator
 from sparsevae.fitting import FitData, Recipe
 from sparsevae.modules import LatentModule, VAEConfig, VAEModule
-from sparsevae.validation import check_positive
+from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["VAE"]
 
 
-class VAE(NeuralEstimator):
+class VAE(GroupMixin, NeuralEstimator):
     r"""Variational autoencoder (Kingma & Welling 2014), and β-VAE (Higgins et al. 2017).
 
     .. math:: z_i \sim N(0, I_K), \qquad x_i \sim \text{likelihood}\left(f_\theta(z_i)\right), \qquad
@@ -26,8 +27,9 @@ class VAE(NeuralEstimator):
     ----------
     n_factors : int
     likelihood : str or dict
-        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial", or a
-        dict from likelihood to columns.
+        "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial",
+        "ordinal", "categorical", a dict from likelihood to columns, or "auto": a look at the values decides,
+        and the reason is kept in ``likelihood_reason_``.
     recipe : {"default", "paper", "authors"}
         "default" warms up the KL term, lets the learning rate fall, and ends on all rows. "paper" is Adam at
         one learning rate, a plain MLP as encoder, and PyTorch's usual start. "authors" also divides the
@@ -44,6 +46,17 @@ class VAE(NeuralEstimator):
     learning_rate : float
     validation_fraction : float
         Share of the rows held out for early stopping; 0 for none.
+    group_effects : {"shifts", "means"}
+        What differs in level between the groups of rows that `fit` is given: each feature by a shift of its
+        own, so that batch effects stay out of the factors, or the means of the factors, with features that
+        are measured alike. Variances of the factors, and which groups have them, may differ in both.
+    missing : {"ignorable", "informative"}
+        Whether absence tells something. "informative" models, for each column with missing values, whether a
+        value is there, as one more feature of zeros and ones under the same factors; these features come
+        after those of the table.
+    size_factors : bool
+        Whether counts of "poisson" and "negative_binomial" are relative to the size of their row (its total,
+        or the ``exposure`` given to `fit`). False where totals carry meaning.
     device : str
         "auto", "cpu", "cuda" or "mps".
     random_state : int, RandomState or None
@@ -85,6 +98,9 @@ class VAE(NeuralEstimator):
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,
+        group_effects: str = "shifts",
+        missing: str = "ignorable",
+        size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -99,6 +115,9 @@ class VAE(NeuralEstimator):
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
+        self.group_effects = group_effects
+        self.missing = missing
+        self.size_factors = size_factors
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -107,6 +126,7 @@ class VAE(NeuralEstimator):
         """Refuse parameters of the constructor that make no sense."""
         super().check_parameters()
         check_positive("beta", self.beta)
+        check_choice("group_effects", self.group_effects, GROUP_EFFECTS)
 
     def _config(self, recipe: Recipe, data: FitData, n_warm: int) -> VAEConfig:
         return VAEConfig(
@@ -115,4 +135,7 @@ class VAE(NeuralEstimator):
             beta=float(self.beta / self.n_factors if recipe.kl_per_factor else self.beta),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
+            n_groups=len(getattr(self, "groups_", ())),
+            group_shifts=self.group_effects == "shifts",
         )

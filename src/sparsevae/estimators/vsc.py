@@ -81,7 +81,7 @@ class VSC(NeuralEstimator):
     n_pseudo_inputs : int
     n_init, hidden_sizes, batch_size, max_epochs, learning_rate
         As for `VAE`.
-    validation_fraction, device, random_state, verbose
+    validation_fraction, missing, size_factors, device, random_state, verbose
         As for `VAE`.
 
     Attributes
@@ -117,6 +117,8 @@ class VSC(NeuralEstimator):
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,
+        missing: str = "ignorable",
+        size_factors: bool = True,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -132,6 +134,8 @@ class VSC(NeuralEstimator):
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
+        self.missing = missing
+        self.size_factors = size_factors
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -186,6 +190,7 @@ class VSC(NeuralEstimator):
             hidden_sizes=tuple(self.hidden_sizes),
             linear_path=recipe.linear_path,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
+            holes=data.source.has_missing,
             sparsity=float(self.sparsity),
             n_pseudo_inputs=self.n_pseudo_inputs,
             warmup_epochs=n_warm,

@@ -19,6 +19,7 @@ from sparsevae.training.loop import step_threads
 __all__ = [
     "drop_lone_factors_",
     "held_out_scores",
+    "held_out_weight",
     "importance_bounds",
     "null_module",
     "parsimonious",
@@ -41,6 +42,12 @@ def row_bounds(module: SparseVAEModule, data: FitData) -> np.ndarray:
     """Importance-weighted bound on log p(x) of each held-out row (of each row where none is held out)."""
     rows = data.validation if data.validation is not None else data.training
     return importance_bounds(module, rows).double().cpu().numpy()
+
+
+def held_out_weight(data: FitData) -> np.ndarray | None:
+    """How often each of the rows of `row_bounds` counts; None where all count once."""
+    rows = data.validation if data.validation is not None else data.training
+    return None if data.source.weight is None else data.source.weight[rows.rows].double().numpy()
 
 
 @torch.no_grad()
@@ -82,12 +89,13 @@ def score_table(
     n_nonzero = np.array([int(module.support().sum()) for module in modules])
     usable = np.where(np.isfinite(bounds).all(1, keepdims=True), bounds, -np.inf)
     n_active = np.array([int(module.active().sum()) for module in modules])
-    chosen, scores, errors = parsimonious(usable, n_active, n_nonzero, data.everything.n_rows)
+    weight = held_out_weight(data)
+    chosen, scores, errors = parsimonious(usable, n_active, n_nonzero, data.everything.n_samples, weight)
     table = pd.DataFrame(
         {
             "n_active": n_active,
             "n_nonzero": n_nonzero,
-            "bound": bounds.mean(1),
+            "bound": _mean_and_error(bounds, weight)[0],
             "score": scores,
             "standard_error": errors,
             "chosen": np.arange(len(modules)) == chosen,
@@ -97,7 +105,11 @@ def score_table(
 
 
 def parsimonious(
-    bounds: np.ndarray, n_active: np.ndarray, n_nonzero: np.ndarray, n_samples: int
+    bounds: np.ndarray,
+    n_active: np.ndarray,
+    n_nonzero: np.ndarray,
+    n_samples: float,
+    weight: np.ndarray | None = None,
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """The one-standard-error rule on scores.
 
@@ -106,8 +118,10 @@ def parsimonious(
     bounds : ndarray of shape (n_candidates, n_rows)
         Held-out bound of each row; minus infinity for a candidate that failed.
     n_active, n_nonzero : ndarray of shape (n_candidates,)
-    n_samples : int
-        Rows of the whole table, for which the bound stands.
+    n_samples : float
+        Rows of the whole table, by weight, for which the bound stands.
+    weight : ndarray of shape (n_rows,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -116,13 +130,13 @@ def parsimonious(
     errors : ndarray of shape (n_candidates,)
         Standard error of each score's distance from the best.
     """
-    scores = n_samples * bounds.mean(1) - 0.5 * math.log(n_samples) * n_nonzero
+    scores = n_samples * _mean_and_error(bounds, weight)[0] - 0.5 * math.log(n_samples) * n_nonzero
     best = int(np.argmax(scores))
     errors = np.zeros(len(bounds))
     usable = np.isfinite(bounds).all(1)
     if usable[best] and bounds.shape[1] > 1:
         distance = bounds[usable] - bounds[best]
-        errors[usable] = n_samples * distance.std(1, ddof=1) / math.sqrt(bounds.shape[1])
+        errors[usable] = n_samples * _mean_and_error(distance, weight)[1]
     near = usable & (scores >= scores[best] - errors)
     near[best] = True
     order = np.lexsort((-scores, n_nonzero, n_active))
@@ -146,7 +160,12 @@ def simplest(bounds: np.ndarray, gain_kept: float) -> int:
 
 
 def pays_for_loadings(
-    looser: Looser, bounds: np.ndarray, reference: np.ndarray, n_more: int, n_samples: int
+    looser: Looser,
+    bounds: np.ndarray,
+    reference: np.ndarray,
+    n_more: int,
+    n_samples: float,
+    weight: np.ndarray | None = None,
 ) -> bool:
     """Whether a looser mask of the same factors predicts held-out rows so well that it may be less sparse.
 
@@ -160,12 +179,14 @@ def pays_for_loadings(
         Held-out bound of each row with the looser mask, and with the stricter one.
     n_more : int
         Loadings that the looser mask has more.
-    n_samples : int
-        Rows of the whole table, for which the bounds stand.
+    n_samples : float
+        Rows of the whole table, by weight, for which the bounds stand.
+    weight : ndarray of shape (n_rows,), optional
+        How often each row counts.
     """
     gains = n_samples * (bounds - reference)
-    error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else np.inf
-    return bool(gains.mean() - looser.price * n_more > looser.clearly * error)
+    mean, error = _mean_and_error(gains, weight) if len(gains) > 1 else (gains.mean(), np.inf)
+    return bool(mean - looser.price * n_more > looser.clearly * error)
 
 
 def null_module(module: SparseVAEModule, data: FitData) -> SparseVAEModule:
@@ -177,6 +198,7 @@ def null_module(module: SparseVAEModule, data: FitData) -> SparseVAEModule:
         null.noise_variance.fill_(1.0)
         for bias in null.decoder.hidden_biases:
             bias.zero_()
+    data.calibrate_(null)
     start_at_means_(null, data.feature_mean)
     return null
 
@@ -219,3 +241,16 @@ def reasons(module: SparseVAEModule, n_tried: int, n_lone: int = 0) -> dict[int,
         else:
             why[int(k)] = f"more than {n_tried} factors were not indicated, or had no better held-out bound"
     return why
+
+
+def _mean_and_error(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over the last dimension, and its standard error; by weight, as if rows came that often."""
+    if weight is None:
+        n_rows = values.shape[-1]
+        with np.errstate(invalid="ignore"):  # a candidate that failed is at minus infinity
+            return values.mean(-1), values.std(-1, ddof=min(1, n_rows - 1)) / math.sqrt(n_rows)
+    total = weight.sum()
+    mean = (values * weight).sum(-1) / total
+    with np.errstate(invalid="ignore"):  # a candidate that failed is at minus infinity
+        squares = (np.square(values - mean[..., None]) * weight).sum(-1)
+    return mean, np.sqrt(squares / max(total - 1.0, 1e-12) / total)

@@ -14,7 +14,7 @@ from sparsevae.fitting.data import FitData
 from sparsevae.fitting.settings import FitSettings
 from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import SparseVAEModule
-from sparsevae.principal import parallel_analysis, principal_loadings
+from sparsevae.principal import pairwise_correlation, parallel_analysis, principal_loadings
 from sparsevae.rotation import oblique_rotation
 from sparsevae.training import Batches
 
@@ -36,7 +36,7 @@ _FLOOR = 0.05  # smallest start of a mask entry: small, but able to grow
 def count_linear_factors(data: FitData, rows: Batches | None = None) -> int:
     """Number of factors that a linear analysis of rows (the training rows by default) shows; at least one."""
     inputs = encoder_inputs(data.training if rows is None else rows)
-    varying = inputs[:, inputs.std(0) > 1e-6]
+    varying = inputs[:, np.nanstd(inputs, 0) > 1e-6]
     if varying.shape[1] < 2 or len(varying) < 4:
         return 1
     return parallel_analysis(varying, random_state=data.random_state.randint(2**31 - 1))
@@ -149,13 +149,13 @@ def _rotated_loadings(settings: FitSettings, data: FitData) -> np.ndarray:
     """Linear loadings in their sparse oblique rotation; their size only, where curves carry the sign."""
     n_features = data.source.n_features
     inputs = encoder_inputs(data.training)
-    varying = np.flatnonzero(inputs.std(0) > 1e-6)
+    varying = np.flatnonzero(np.nanstd(inputs, 0) > 1e-6)
     count = min(max(1, count_linear_factors(data)), settings.n_factors, max(1, len(varying)))
     seed = data.random_state.randint(2**31 - 1)
     mask = np.full((n_features, settings.n_factors), _FLOOR, dtype=np.float32)
     if len(varying) == 0:
         return mask
-    correlation = np.atleast_2d(np.corrcoef(inputs[:, varying], rowvar=False))
+    correlation = pairwise_correlation(inputs[:, varying])
     loadings = oblique_rotation(principal_loadings(correlation, count), random_state=seed).loadings
     if settings.config.hidden_sizes:
         loadings = np.maximum(np.abs(loadings), _FLOOR)

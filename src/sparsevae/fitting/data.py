@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from sparsevae.aliases import Matrix
+from sparsevae.annotations.levels import count_levels
+from sparsevae.annotations.missing import empty_rows, has_missing
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
-from sparsevae.likelihoods import Likelihood, get_likelihood
+from sparsevae.likelihoods import Levels, Likelihood, get_likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.priors import calibrate_noise_scale
 from sparsevae.training import Batches, RowSource
 from sparsevae.validation import column_moments, constant_columns, resembles_counts, row_totals, shown
 
-__all__ = ["FitData", "named_likelihood", "prepare"]
+__all__ = ["FitData", "linear_inputs", "named_likelihood", "prepare"]
 
 _CELLS_AT_ONCE = 1 << 22
 _ROWS_AT_ONCE = (16, 4096)
@@ -44,6 +47,12 @@ class FitData:
         Mean of each feature, and ξ of the noise prior, in the units of the model.
     constant : boolean array of shape (n_features,)
         Features that do not vary.
+    observed_fraction : Tensor of shape (n_features,) or None
+        Fraction of the rows that have a value of each feature, by weight; None where nothing is missing.
+    first_parameters : dict from str to Tensor
+        Of the likelihood, where the table says where to begin: features last, NaN where it does not.
+    group_shift : Tensor of shape (n_groups, n_features) or None
+        Where the shifts of groups begin, in units of the decoder's output.
     generator, random_state
         All randomness of the fit.
     batch_size : int
@@ -56,6 +65,9 @@ class FitData:
     feature_mean: Tensor
     noise_scale: Tensor
     constant: np.ndarray
+    observed_fraction: Tensor | None
+    first_parameters: dict[str, Tensor]
+    group_shift: Tensor | None
     generator: torch.Generator
     random_state: np.random.RandomState
     batch_size: int
@@ -75,12 +87,19 @@ class FitData:
         n_features = self.source.n_features
         if n_features < _MANY_INPUTS:
             return 0.0
-        return min(_MOST_DROPPED, n_features / self.training.n_rows)
+        return min(_MOST_DROPPED, n_features / self.training.n_samples)
 
     def calibrate_(self, module: LatentModule) -> None:
-        """Give a new module the scale of the noise prior."""
-        if "noise_scale" in module.nuisance.values():
-            module.nuisance.values()["noise_scale"].copy_(self.noise_scale)
+        """Give a new module the scale of the noise prior, and levels the shares that they have."""
+        values = module.nuisance.values()
+        if "noise_scale" in values:
+            values["noise_scale"].copy_(self.noise_scale)
+        with torch.no_grad():
+            for name, first in self.first_parameters.items():
+                values[name].copy_(torch.where(first.isnan(), values[name], first.to(values[name])))
+            groups = module.row_groups
+            if groups is not None and groups.shifts and self.group_shift is not None:
+                groups.shift.copy_(self.group_shift)
 
 
 def prepare(
@@ -92,6 +111,12 @@ def prepare(
     batch_size: int,
     random_state: np.random.RandomState,
     device: torch.device,
+    weight: np.ndarray | None = None,
+    group: np.ndarray | None = None,
+    group_shifts: bool = True,
+    exposure: np.ndarray | None = None,
+    size_factors: bool = True,
+    levels: np.ndarray | None = None,
     raw_noise_scale: bool = False,
 ) -> FitData:
     """Measure a checked table and cut it into rows to train and rows to validate on.
@@ -99,6 +124,7 @@ def prepare(
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
+        NaN for what is missing.
     likelihood : Likelihood
     feature_names : sequence of length n_features
         For the warnings.
@@ -106,6 +132,18 @@ def prepare(
     batch_size : int
     random_state : RandomState
     device : torch.device
+    weight : ndarray of shape (n_samples,), optional
+        How often each row counts.
+    group : integer ndarray of shape (n_samples,), optional
+        Group of each row, numbered from 0.
+    group_shifts : bool
+        Whether features have levels of their own in each group.
+    exposure : ndarray of shape (n_samples,), optional
+        Known size of each row of counts.
+    size_factors : bool
+        Whether the mean of a count is relative to the size of its row.
+    levels : ndarray of shape (n_features, 3), optional
+        As `annotations.levels.find_levels` returns them, where columns have levels.
     raw_noise_scale : bool
         See `Recipe`.
 
@@ -114,8 +152,9 @@ def prepare(
     FitData
     """
     generator = torch.Generator().manual_seed(int(random_state.randint(2**31 - 1)))
-    kept = _rows_with_counts(X, likelihood)
-    mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept])
+    kept = _rows_to_fit(X, likelihood, weight, sized=size_factors and exposure is None)
+    own = None if weight is None else weight[kept]
+    mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept], own)
     constant = constant_columns(mean, variance)
     if constant.any():
         names = shown([feature_names[int(j)] for j in np.flatnonzero(constant)])
@@ -125,13 +164,21 @@ def prepare(
             depth=4,
         )
     _warn_of_counts(X, likelihood, mean, variance)
-    observation = _observe(X, kept, likelihood, mean, variance, constant).to(device)
-    source = RowSource(X, observation, device)
+    observation = _observe(
+        X, kept, likelihood, mean, variance, constant, levels, weight, exposure, size_factors
+    ).to(device)
+    n_groups = 0 if group is None else int(group.max()) + 1
+    shift = None
+    if group is not None:
+        observation = _with_groups(observation, n_groups).to(device)
+        if group_shifts:
+            shift = _group_shifts(X, kept, observation, group, weight, mean)
+    source = RowSource(X, observation, device, weight=weight, group=group, exposure=exposure)
     rows = torch.as_tensor(random_state.permutation(kept))
     n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
 
     held_out, kept_rows = rows[:n_validation], rows[n_validation:]
-    means = np.where(observation.real_columns, 0.0, mean)
+    means = np.where(observation.real_columns | observation.level_columns, 0.0, mean)
     noise_scale = np.full(len(mean), _NOISE_SCALE)
     if raw_noise_scale:
         noise_scale = _raw_noise_scale(observation, variance, constant)
@@ -143,10 +190,31 @@ def prepare(
         feature_mean=torch.as_tensor(means, dtype=torch.float32, device=device),
         noise_scale=torch.as_tensor(noise_scale, dtype=torch.float32, device=device),
         constant=constant,
+        observed_fraction=_observed_fraction(X[kept], own).to(device) if source.has_missing else None,
+        first_parameters={} if levels is None else _level_parameters(X[kept], likelihood, levels, own),
+        group_shift=None if shift is None else shift.to(device),
         generator=generator,
         random_state=random_state,
         batch_size=batch_size,
     )
+
+
+def linear_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
+    """What the encoder sees of some rows, for linear analyses: (n_rows, n_features), NaN where it is missing.
+
+    Rows with weights come as often as these say, rounded so that the total is right; whole numbers are exact.
+    """
+    if batches.source.weight is not None:
+        share = batches.source.weight[batches.rows].double().numpy()
+        share = share * min(1.0, max_rows / share.sum())
+        times = np.diff(np.floor(np.cumsum(share) + 0.5), prepend=0.0).astype(np.intp)
+        batch = batches.source.batch(batches.rows[torch.as_tensor(np.repeat(np.arange(len(times)), times))])
+    else:
+        batch = batches.spread(max_rows)
+    inputs = batch.inputs.cpu().numpy()
+    if batch.observed is not None:
+        inputs = np.where(batch.observed.cpu().numpy(), inputs, np.float32(np.nan))
+    return inputs
 
 
 def named_likelihood(
@@ -180,8 +248,32 @@ def named_likelihood(
     return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
 
 
+def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None, *, sized: bool) -> np.ndarray:
+    """Rows that say something about the factors, and count.
+
+    Rows without counts say something where their size is known, or where totals carry meaning.
+    """
+    words = any(not part.factorised for part, _ in likelihood.split(X.shape[1]))
+    kept = _rows_with_counts(X, likelihood) if sized or words else np.arange(X.shape[0])
+    empty = empty_rows(X)
+    if empty.any():
+        _warn(
+            f"{int(empty.sum())} of {X.shape[0]} rows hold no value at all: they are left out of the fit, "
+            "and transform gives them the prior mean.",
+            depth=5,
+        )
+    kept = kept[~empty[kept]]
+    kept = kept if weight is None else kept[weight[kept] > 0]
+    if len(kept) < 2:
+        raise DataError(
+            f"Expected at least 2 rows with values and a weight above 0; got {len(kept)} of {X.shape[0]}. "
+            "Check that the table was read as it should."
+        )
+    return kept
+
+
 def _rows_with_counts(X: Matrix, likelihood: Likelihood) -> np.ndarray:
-    """Rows to fit; in a table of counts a row without any says nothing about the factors."""
+    """In a table of counts a row without any says nothing about the factors."""
     n_samples = X.shape[0]
     if any(part.support != "count" for part, _ in likelihood.split(X.shape[1])):
         return np.arange(n_samples)
@@ -195,7 +287,7 @@ def _rows_with_counts(X: Matrix, likelihood: Likelihood) -> np.ndarray:
         _warn(
             f"{n_samples - len(kept)} of {n_samples} rows hold no counts at all: they are left out of the "
             "fit, and transform gives them the prior mean, zero.",
-            depth=5,
+            depth=6,
         )
     return kept
 
@@ -205,6 +297,8 @@ def _warn_of_counts(X: Matrix, likelihood: Likelihood, mean: np.ndarray, varianc
     if any(part.support != "real" for part, _ in likelihood.split(X.shape[1])) or mean.min() < 0:
         return
     values = np.asarray(X.data if hasattr(X, "tocsr") else X)
+    if has_missing(values):
+        values = values[~np.isnan(values)]
     if values.size and _are_whole(values) and values.max() > 1 and resembles_counts(X, mean, variance):
         _warn(
             "The table looks like counts and is fitted as real values. For counts pass "
@@ -226,28 +320,128 @@ def _observe(
     mean: np.ndarray,
     variance: np.ndarray,
     constant: np.ndarray,
+    levels: np.ndarray | None,
+    weight: np.ndarray | None,
+    exposure: np.ndarray | None,
+    size_factors: bool,
 ) -> Observation:
-    blank = Observation.blank(likelihood, X.shape[1])
+    blank = Observation.blank(likelihood, X.shape[1], size_factors=size_factors)
     real = blank.real_columns
     location = np.where(real, mean, 0.0)
     scale = np.where(real & ~constant, np.sqrt(variance), 1.0)
+    if levels is not None:
+        location = np.where(blank.level_columns, levels[:, 0], location)
+        scale = np.where(blank.level_columns, levels[:, 1], scale)
     totals = mean[blank.size_columns].sum() or 1.0, mean[blank.total_columns].sum() or 1.0
-    observation = Observation(likelihood, location, scale, np.zeros(X.shape[1]), np.ones(X.shape[1]), *totals)
-    observation.standardise_inputs_(*_encoder_moments(X, kept, observation))
+    if exposure is not None:
+        own = None if weight is None else weight[kept]
+        totals = float(np.average(exposure[kept], weights=own)), totals[1]
+    observation = Observation(
+        likelihood,
+        location,
+        scale,
+        np.zeros(X.shape[1]),
+        np.ones(X.shape[1]),
+        *totals,
+        feature_mean=mean,
+        size_factors=size_factors,
+    )
+    observation.standardise_inputs_(*_encoder_moments(X, kept, observation, weight, exposure))
     return observation
 
 
-def _encoder_moments(X: Matrix, kept: np.ndarray, observation: Observation) -> tuple[np.ndarray, np.ndarray]:
+def _level_parameters(
+    X: Matrix, likelihood: Likelihood, levels: np.ndarray, weight: np.ndarray | None
+) -> dict[str, Tensor]:
+    """Parameters of features with levels, at which an output of zero gives each level its share."""
+    found: dict[str, Tensor] = {}
+    for part, columns in likelihood.split(X.shape[1]):
+        if not isinstance(part, Levels):
+            continue
+        counts = torch.zeros(part.n_levels, len(columns))
+        for c, j in enumerate(columns):
+            own = torch.as_tensor(count_levels(X, levels, int(j), weight))
+            counts[: len(own), c] = own.float()
+        first = part.parameters_from_counts(counts)
+        first["n_levels"] = torch.as_tensor(levels[columns, 2], dtype=torch.float32)
+        for name, values in first.items():
+            whole = found.setdefault(name, torch.full((*values.shape[:-1], X.shape[1]), torch.nan))
+            whole[..., columns] = values
+    return found
+
+
+def _encoder_moments(
+    X: Matrix,
+    kept: np.ndarray,
+    observation: Observation,
+    weight: np.ndarray | None,
+    exposure: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of the encoder's inputs before their standardisation, in one pass over the rows."""
-    source = RowSource(X, observation)
+    source = RowSource(X, observation, weight=weight, exposure=exposure)
     total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    count: np.ndarray | float = 0.0
     step = int(np.clip(_CELLS_AT_ONCE // X.shape[1], *_ROWS_AT_ONCE))
     for rows in torch.as_tensor(kept).split(step):
-        inputs = source.batch(rows).inputs.double().numpy()
-        total += inputs.sum(0)
-        square += np.square(inputs).sum(0)
-    mean = total / len(kept)
-    return mean, np.maximum(square / len(kept) - mean**2, 0.0)
+        batch = source.batch(rows)
+        inputs = batch.inputs.double().numpy()  # zero where nothing is observed
+        share = 1.0 if batch.weight is None else batch.weight.double().numpy()[:, None]
+        total += (inputs * share).sum(0)
+        square += (np.square(inputs) * share).sum(0)
+        if batch.observed is None:
+            count = count + float(batch.total_weight)
+        else:
+            count = count + (batch.observed.numpy() * share).sum(0)
+    count = np.maximum(count, 1e-12)
+    mean = total / count
+    return mean, np.maximum(square / count - mean**2, 0.0)
+
+
+def _with_groups(observation: Observation, n_groups: int) -> Observation:
+    """The same observation, of rows in groups."""
+    sizes = bool(observation.size_columns.any())
+    other = Observation.blank(observation.likelihood, observation.n_features, n_groups, sizes)
+    state = observation.state_dict() | {"group_inputs": other.group_inputs}
+    other.load_state_dict(state)
+    return other
+
+
+def _group_shifts(
+    X: Matrix,
+    kept: np.ndarray,
+    observation: Observation,
+    group: np.ndarray,
+    weight: np.ndarray | None,
+    mean: np.ndarray,
+) -> Tensor:
+    """Where shifts begin: each group at its own feature means; the encoder sees inputs relative to them."""
+    location, scale = observation.location.cpu().double().numpy(), observation.scale.cpu().double().numpy()
+    likelihood = observation.likelihood
+    shifts, inputs = [], []
+    for g in range(observation.n_groups):
+        own = kept[group[kept] == g]
+        share = None if weight is None else weight[own]
+        level = (column_moments(X[own], share)[0] - location) / scale
+        overall = (mean - location) / scale
+        at = [likelihood.initial_output(torch.as_tensor(values)) for values in (level, overall)]
+        shifts.append((at[0] - at[1]).float())
+        inputs.append(_encoder_moments(X, own, observation, weight)[0])
+    observation.group_inputs.copy_(torch.as_tensor(np.array(inputs)))
+    return torch.stack(shifts)
+
+
+def _observed_fraction(X: Matrix, weight: np.ndarray | None) -> Tensor:
+    """Fraction of the rows with a value of each feature."""
+    if sparse.issparse(X):
+        missing = np.zeros(X.shape[1])
+        holes = X.tocoo()  # type: ignore[union-attr]
+        where = np.isnan(holes.data)
+        shares = np.ones(where.sum()) if weight is None else weight[holes.row[where]]
+        np.add.at(missing, holes.col[where], shares)
+        fraction = 1.0 - missing / (X.shape[0] if weight is None else weight.sum())
+    else:
+        fraction = np.average(~np.isnan(X), axis=0, weights=weight)
+    return torch.as_tensor(fraction, dtype=torch.float32)
 
 
 def _raw_noise_scale(observation: Observation, variance: np.ndarray, constant: np.ndarray) -> np.ndarray:

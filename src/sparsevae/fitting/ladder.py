@@ -25,10 +25,11 @@ _ROWS_READ = 1000  # samples at which the worth of loadings is taken
 @torch.no_grad()
 def default_spike_rate(
     module: SparseVAEModule,
-    n_samples: int,
+    n_samples: float,
     feature_mean: Tensor,
     shrinkage: float | Tensor = 0.1,
     smallest: float = 1.0,
+    observed_fraction: Tensor | None = None,
 ) -> Tensor:
     r"""Lasso rate of the default: what a loading must be worth to be kept.
 
@@ -44,6 +45,8 @@ def default_spike_rate(
     factors.
     """
     information = module.observation.likelihood.information(feature_mean, module.nuisance.values())
+    if observed_fraction is not None:  # of one row, holes counted
+        information = information * observed_fraction
     typical = information.median(-1, keepdim=True).values
     size = module.n_features * int(module.active().sum(-1).max())
     noise = torch.sqrt(2.0 * n_samples * math.log(max(size, 2)) * information)
@@ -98,7 +101,9 @@ def climb_phases(
     if settings.expected_features_per_factor is not None:
         batch = data.source.batch(data.training.rows[:_ROWS_READ])
         wanted = shrinkage_for(module, batch, settings.expected_features_per_factor)
-    default = default_spike_rate(module, data.training.n_rows, data.feature_mean, wanted, recipe.slab_rate)
+    default = default_spike_rate(
+        module, data.training.n_samples, data.feature_mean, wanted, recipe.slab_rate, data.observed_fraction
+    )
     default = (rate * default).clamp_min(recipe.slab_rate)
     spike: Rate = default
     slab = recipe.slab_rate

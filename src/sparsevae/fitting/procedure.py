@@ -17,6 +17,7 @@ import torch
 from sparsevae.fitting.agreement import agreeing_counts
 from sparsevae.fitting.choice import (
     drop_lone_factors_,
+    held_out_weight,
     null_module,
     pays_for_loadings,
     reasons,
@@ -150,7 +151,7 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
 def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
     looser, winner = settings.recipe.looser, state.winner
-    if looser is None or not settings.rate_is_free or settings.spine_first:
+    if looser is None or not settings.rate_is_free or state.spine is not None or state.counts:
         return state
     if winner.foot is None or data.validation is None or stop_requested():
         return state
@@ -164,7 +165,7 @@ def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         state.candidates = [*state.candidates, other]
         _, state.starts = _choose(state.candidates, data)
         bounds = _bounds(other, data), _bounds(winner, data)
-        if pays_for_loadings(looser, *bounds, more, data.everything.n_rows):
+        if pays_for_loadings(looser, *bounds, more, data.everything.n_samples, held_out_weight(data)):
             taken = other
         state.starts["chosen"] = [candidate is taken for candidate in state.candidates]
         state.chosen = next(c for c, candidate in enumerate(state.candidates) if candidate is taken)
@@ -233,12 +234,17 @@ def counts_around(n_linear: int, n_factors: int) -> list[int]:
 def linear_candidate(
     settings: FitSettings, data: FitData, spine: Spine, progress: Progress | None
 ) -> Candidate:
-    """The spine as a module; of likelihoods that are not Gaussian the loadings are trained, zeros stay."""
+    """The spine as a module; of likelihoods that are not Gaussian the loadings are trained, zeros stay.
+
+    With holes the encoder is trained too: rows that lack other features need other maps.
+    """
     module, log = linear_module(settings, data, spine), TrainingLog()
     n_lone = drop_lone_factors_(module)
     phase = _spine_phase(settings, data, module, "spine")
-    if data.source.observation.real_columns.all():  # closed forms are exact: an epoch for the history
-        phase = replace(phase, epochs=1, hold_mask=True)
+    if data.source.observation.real_columns.all():
+        phase = replace(phase, hold_mask=True)
+        if not data.source.has_missing:  # closed forms are exact: an epoch for the history
+            phase = replace(phase, epochs=1)
     train(
         module,
         data.training,
@@ -375,7 +381,7 @@ def _train_on_all_rows(
         return state
     module, mask = state.winner.module, state.winner.module.mask
     if state.optimizer is None:
-        state.optimizer = ProximalAdam(module, data.everything.n_rows)
+        state.optimizer = ProximalAdam(module, data.everything.n_samples)
     train(
         module,
         data.everything,

@@ -125,6 +125,10 @@ def new_vae(settings: FitSettings, data: FitData, n_replicates: int) -> VAEModul
         input_dropout=own.input_dropout,
         gauge=own.gauge,
         precision=own.precision,
+        holes=own.holes,
+        n_groups=own.n_groups,
+        group_shifts=own.group_shifts,
+        group_variances=own.group_variances and not own.n_groups,  # its factors are yet to be turned
     )
     module = VAEModule(data.source.observation, config, replicates=(n_replicates,), generator=data.generator)
     data.calibrate_(module)

@@ -27,6 +27,7 @@ from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import Batch, SparseVAEModule
 from sparsevae.priors import inclusion_probability, penalty_weight, update_inclusion_rate
+from sparsevae.training import Batches
 
 __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
@@ -74,10 +75,12 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     """Axes and number of factors from all rows; links by what they gain on held-out rows.
 
     The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken. None where a
-    table is too small for a factor analysis.
+    table is too small for a factor analysis, or of a kind that has none here.
     """
+    if not _suits(settings, data):
+        return None
     everything = encoder_inputs(data.everything)
-    varying = np.flatnonzero(everything.std(0) > 1e-6)
+    varying = np.flatnonzero(np.nanstd(everything, 0) > 1e-6)
     if len(varying) < _FEWEST_FEATURES or len(everything) < _FEWEST_ROWS:
         return None
     count = max(1, count_linear_factors(data, data.everything))
@@ -89,7 +92,7 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
         chosen = max(able) if best > 0 else _SHRINKAGES[-1]
     found = _analyse(analyse, everything, varying, n_factors)
-    return Spine(sparse_loadings(found, data.everything.n_rows, chosen), chosen, path)
+    return Spine(sparse_loadings(found, _samples(data, data.everything), chosen), chosen, path)
 
 
 Analysis = Callable[[np.ndarray, int], LinearFactors]
@@ -118,23 +121,25 @@ def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int)
     assert data.validation is not None
     held_out = encoder_inputs(data.validation)[:, varying]
     training = analyse(encoder_inputs(data.training)[:, varying], n_factors)
-    null = -0.5 * np.square(held_out).sum(1).mean()
+    null = -0.5 * np.nansum(np.square(held_out), 1).mean()
+    n_samples = _samples(data, data.training)[varying]
     path = []
     for shrinkage in _SHRINKAGES:
-        sparse = sparse_loadings(training, data.training.n_rows, shrinkage)
+        sparse = sparse_loadings(training, n_samples, shrinkage)
         gain = float(sparse.log_likelihood(held_out).mean() - null)
         path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))
     return path
 
 
-def sparse_loadings(factors: LinearFactors, n_samples: int, shrinkage: float) -> LinearFactors:
+def sparse_loadings(factors: LinearFactors, n_samples: float | np.ndarray, shrinkage: float) -> LinearFactors:
     r"""Loadings under the Spike-and-Slab Lasso prior, with the axes held.
 
     Parameters
     ----------
     factors : LinearFactors
         Without zeros.
-    n_samples : int
+    n_samples : float or array of shape (n_features,)
+        Of each feature, where some values are missing.
     shrinkage : float
         What the lasso takes off a loading; the spike rate follows as in `ladder.default_spike_rate`.
 
@@ -145,9 +150,9 @@ def sparse_loadings(factors: LinearFactors, n_samples: int, shrinkage: float) ->
     """
     L, C = factors.loadings, factors.correlation
     n_features, n_factors = L.shape
-    psi = factors.uniqueness[:, None]
-    noise = np.sqrt(2.0 * n_samples * math.log(max(2, n_features * n_factors)) / psi)
-    spike = np.maximum(noise, shrinkage * n_samples / np.median(psi))
+    psi, samples = factors.uniqueness[:, None], np.reshape(n_samples, (-1, 1))
+    noise = np.sqrt(2.0 * samples * math.log(max(2, n_features * n_factors)) / psi)
+    spike = np.maximum(noise, shrinkage * samples / np.median(psi))
     W, rate = L.copy(), torch.full((n_factors,), 0.5, dtype=torch.float64)
     spike_t = torch.as_tensor(spike)
     for rung in range(_RUNGS + 1):
@@ -161,7 +166,7 @@ def sparse_loadings(factors: LinearFactors, n_samples: int, shrinkage: float) ->
             before = W.copy()
             for k in range(n_factors):
                 target = W[:, k] - (W - L) @ C[:, k]
-                threshold = price[:, k] * psi[:, 0] / n_samples
+                threshold = (price[:, k : k + 1] * psi / samples)[:, 0]
                 W[:, k] = np.sign(target) * np.maximum(np.abs(target) - threshold, 0.0)
             if np.abs(W - before).max() < 1e-5:
                 break
@@ -193,6 +198,25 @@ def network_module(
         module.nuisance.load_state_dict(linear.nuisance.state_dict())
     module.mask.set_rates(**linear.mask.rates())
     return module
+
+
+def _suits(settings: FitSettings, data: FitData) -> bool:
+    """Whether a linear analysis of the encoder's inputs says where the factors of a table are."""
+    source = data.source
+    if settings.config.n_groups:
+        return False  # shifts and variances of groups are learnt with the factors, which a spine has before
+    if not all(part.ordered for part, _ in source.observation.likelihood.split(source.n_features)):
+        return False  # the numbers of categories have no order, and so no correlation
+    # Parts that add up are found by a factorisation that knows no holes.
+    return not (source.has_missing and source.observation.count_columns.all())
+
+
+def _samples(data: FitData, rows: Batches) -> np.ndarray:
+    """How many rows, by weight, have a value of each feature: shape (n_features,)."""
+    n_samples = np.full(data.source.n_features, float(rows.n_samples))
+    if data.observed_fraction is None:
+        return n_samples
+    return n_samples * data.observed_fraction.double().cpu().numpy()
 
 
 def _analyse(
@@ -238,7 +262,7 @@ def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEM
         _fit_loadings_(module, data.training.spread(_GLM_ROWS), data.feature_mean)
     freeze_constant_(module, data)
     module.mask.frozen |= ~module.support()  # links are settled: what comes later may change their size only
-    rate = math.sqrt(2.0 * data.everything.n_rows * math.log(max(2, factors.loadings.size)))
+    rate = math.sqrt(2.0 * float(data.everything.n_samples) * math.log(max(2, factors.loadings.size)))
     module.mask.set_rates(rate, settings.recipe.slab_rate)
     for _ in range(20):
         module.mask.update_inclusion()
@@ -255,15 +279,19 @@ def _fit_loadings_(module: SparseVAEModule, batch: Batch, feature_mean: torch.Te
     information = likelihood.information(feature_mean, parameters)
     with torch.enable_grad():
         output = likelihood.initial_output(feature_mean).expand_as(batch.x).clone().requires_grad_()
-        total = likelihood.log_prob(batch.x, output, parameters, size=batch.size).sum()
-        (score,) = torch.autograd.grad(total, output)
-    response = (score / information).double()
+        density = likelihood.log_prob(batch.x, output, parameters, size=batch.size, observed=batch.observed)
+        (score,) = torch.autograd.grad(batch.row_sum(density.unsqueeze(-1)).sum(), output)
+    response = (score / information).double()  # of a row, as often as it counts; zero where nothing is seen
     z = module.encode(batch)[0].double()
-    gram, products = z.T @ z, response.T @ z
+    weighted = z if batch.weight is None else z * batch.weight.unsqueeze(-1)
+    whole, products = weighted.T @ z, response.T @ z
     support = module.support()
     for j in range(module.n_features):
         own = torch.nonzero(support[j]).ravel()
         if len(own):
+            gram = whole
+            if batch.observed is not None:
+                gram = (weighted * batch.observed[:, j, None]).T @ z
             ridge = torch.eye(len(own), dtype=torch.float64) / information[j].double()
             solved = torch.linalg.solve(gram[own][:, own] + ridge, products[j, own])
             module.mask.weight[j, own] = torch.where(solved == 0, 1e-6, solved).float()

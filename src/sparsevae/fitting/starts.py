@@ -20,10 +20,11 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from sparsevae.decoder.weights import relu_layers
-from sparsevae.fitting.data import FitData
+from sparsevae.fitting.data import FitData, linear_inputs
 from sparsevae.fitting.initial import start_at_means_
 from sparsevae.fitting.settings import FitSettings, new_vae
 from sparsevae.modules import Batch, LatentModule, SparseVAEModule, VAEModule
+from sparsevae.principal import pairwise_covariance
 from sparsevae.rotation import rotate_slopes
 from sparsevae.training import Batches, Phase, TrainingLog, train
 from sparsevae.training.loop import Progress, held_out_bound
@@ -44,7 +45,7 @@ _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 def encoder_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
     """What the encoder sees of some rows, for the linear analysis behind the starts."""
-    return batches.spread(max_rows).inputs.cpu().numpy()
+    return linear_inputs(batches, max_rows)
 
 
 def dense_starts(
@@ -235,6 +236,8 @@ def change_basis_(module: VAEModule, basis: Tensor) -> Tensor:
     first = module.decoder.first
     assert first is not None, "the linear model has no shared first layer to rotate"
     module.encoder.transform_factors_(basis.mT)
+    if module.row_groups is not None:
+        module.row_groups.transform_(basis.mT)
     first.copy_(first @ inverse.mT)
     norm = torch.linalg.vector_norm(first, dim=-2) / module.decoder.first_layer_norm()
     first.div_(norm.unsqueeze(-2))
@@ -267,7 +270,8 @@ def fit_heads_(module: VAEModule, batch: Batch, feature_mean: Tensor, fitted: Te
     information = likelihood.information(feature_mean, parameters)
     with torch.enable_grad():
         output = likelihood.initial_output(feature_mean).expand_as(batch.x).clone().requires_grad_()
-        total = likelihood.log_prob(batch.x, output, parameters, size=batch.size).sum()
+        density = likelihood.log_prob(batch.x, output, parameters, size=batch.size, observed=batch.observed)
+        total = density.sum()
         (score,) = torch.autograd.grad(total, output)
     response = score / information
     z, _ = module.encode(batch)
@@ -326,10 +330,12 @@ def _center_heads_(module: VAEModule) -> None:
 def _principal_maps(inputs: np.ndarray, n_components: int) -> np.ndarray:
     """Maps from encoder inputs to principal components of unit variance: (n_features, n_components)."""
     n_samples, n_features = inputs.shape
-    centred = inputs - inputs.mean(0)
+    holes = np.isnan(inputs).any()
+    centred = inputs - inputs.mean(0) if not holes else np.nan_to_num(inputs - np.nanmean(inputs, 0))
     n_components = min(n_components, n_features, n_samples)
     if n_features <= n_samples:
-        values, vectors = np.linalg.eigh(centred.T @ centred / n_samples)
+        covariance = pairwise_covariance(inputs) if holes else centred.T @ centred / n_samples
+        values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
     else:
         values, left = np.linalg.eigh(centred @ centred.T / n_samples)

@@ -169,6 +169,6 @@ class FitState:
         spine = None if values["spine"] is None else Spine.from_dict(values["spine"])
         state = cls(**{**values, "candidates": candidates, "spine": spine, "optimizer": None})
         if values["optimizer"] is not None:
-            state.optimizer = ProximalAdam(state.winner.module, data.everything.n_rows)
+            state.optimizer = ProximalAdam(state.winner.module, data.everything.n_samples)
             state.optimizer.load_state_dict(values["optimizer"])
         return state

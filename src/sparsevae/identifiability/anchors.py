@@ -14,6 +14,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import chi2
 
+from sparsevae.annotations.missing import check_columns_seen
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability.moments import FoldMoments
 from sparsevae.identifiability.one_factor import (
@@ -100,7 +101,8 @@ def anchors_from_covariance(
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        At least 40 samples. Units do not matter. Take logarithms of counts first.
+        At least 40 samples. Units do not matter. Take logarithms of counts first. NaN for what is missing:
+        each correlation is that of the samples that have both features.
     feature_names : sequence of length n_features, optional
         By default the names of a data frame's columns, or x0, x1, ...
     level : float, optional
@@ -299,5 +301,6 @@ def _checked(X: Any, feature_names: Sequence[Any] | np.ndarray | None) -> tuple[
             f"Expected a name for each of {table.shape[1]} features; got {len(names)}. Pass as many names as "
             "columns."
         )
-    check_finite(table, names)
+    check_finite(table, names, may_be_missing=True)
+    check_columns_seen(table, names)
     return table, names

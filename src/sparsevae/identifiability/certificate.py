@@ -137,10 +137,11 @@ def certify(
     active = np.flatnonzero(support.any(0))
     n_samples = codes.X.shape[0]
     rows = spread_rows(n_samples, _ROWS_FOR_CURVES)
-    z, inputs = torch.as_tensor(codes.means(rows)), codes.batch(rows).inputs.numpy()
+    z, inputs = torch.as_tensor(codes.means(rows)), _inputs(codes, rows)
     data = None
     if n_samples >= _LEAST_ROWS:
-        data = codes.batch(spread_rows(n_samples, _ROWS_FOR_CORRELATIONS)).inputs.numpy()
+        data = _inputs(codes, spread_rows(n_samples, _ROWS_FOR_CORRELATIONS))
+        data = None if np.isnan(data).all(0).any() else data  # nothing is known of some feature
     features, factors = anchor_positions(support)
     curves = response_curves(module, z, features)
     correlation = _factor_correlation(module, z)
@@ -191,10 +192,18 @@ def _strength(
     noise = module.noise_variance.double().numpy()[features]
     by_model = signal / np.maximum(signal + noise, 1e-12)
     x = inputs[:, features].astype(np.float64)
-    spread = np.sqrt(np.maximum(x.var(0) * signal, 1e-24))
-    by_data = np.square(((x - x.mean(0)) * (curves - curves.mean(0))).mean(0) / spread)
+    mean, variance = (np.nanmean, np.nanvar) if np.isnan(x).any() else (np.mean, np.var)
+    spread = np.sqrt(np.maximum(variance(x, 0) * signal, 1e-24))
+    by_data = np.square(mean((x - mean(x, 0)) * (curves - curves.mean(0)), 0) / spread)
     real = module.observation.real_columns[features]
     return np.where(real, by_model, np.minimum(by_data, 1.0))
+
+
+def _inputs(codes: Codes, rows: np.ndarray) -> np.ndarray:
+    """What the encoder sees of some rows, NaN for what is missing."""
+    batch = codes.batch(rows)
+    inputs = batch.inputs.numpy()
+    return inputs if batch.observed is None else np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
 
 
 def _nearest(correlation: np.ndarray, k: int, active: np.ndarray) -> tuple[int | None, float]:

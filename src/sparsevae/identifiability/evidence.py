@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
+from sparsevae.identifiability.moments import as_correlation, pair_counts
 from sparsevae.identifiability.rank_test import (
     degrees_of_freedom,
     explained_contrasts,
@@ -75,35 +76,50 @@ class _Halves:
 
     def __init__(self, table: np.ndarray) -> None:
         rng = np.random.default_rng(0)
+        holes = bool(np.isnan(table).any())
+        average, deviation = (np.nanmean, np.nanstd) if holes else (np.mean, np.std)
         self.halves = []
         for rows in np.array_split(rng.permutation(len(table)), 2):
             x = table[np.sort(rows)].astype(np.float32)
-            x -= x.mean(0, dtype=np.float64).astype(np.float32)
-            scale = x.std(0, dtype=np.float64).astype(np.float32)
+            x -= average(x, 0, dtype=np.float64).astype(np.float32)
+            scale = deviation(x, 0, dtype=np.float64).astype(np.float32)
             x /= np.where(scale > 1e-6, scale, np.inf)  # inputs of the encoder vary by about one
             self.halves.append(x)
+        self.sizes = [len(x) for x in self.halves]
         self.correlations = [x.T @ x / len(x) for x in self.halves]
+        if holes:
+            self._fill_holes()
         for correlation in self.correlations:
             np.fill_diagonal(correlation, 1.0)
         # Each half has the instruments that the other one chose.
-        chosen = [instruments(r, len(x)) for r, x in zip(self.correlations, self.halves, strict=True)]
+        chosen = [instruments(r, size) for r, size in zip(self.correlations, self.sizes, strict=True)]
         self.bases = chosen[::-1]
         self.with_bases = [r @ basis for r, basis in zip(self.correlations, self.bases, strict=True)]
+
+    def _fill_holes(self) -> None:
+        """Correlations of the rows that have both features; scores of a row from what it has."""
+        for h, x in enumerate(self.halves):
+            pairs = np.maximum(pair_counts(x), 1.0)
+            filled = np.nan_to_num(x)
+            self.correlations[h] = as_correlation(filled.T @ filled / pairs).astype(np.float32)
+            self.sizes[h] = max(1, round(float(np.median(pairs))))
+            # Scaled so that averages over all rows are averages over those that have the feature.
+            self.halves[h] = filled * np.sqrt(len(x) / pairs.diagonal()).astype(np.float32)
 
     def compare(
         self, rows: np.ndarray, columns: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Share of the best contrasts that other features explain, and the p-values of none."""
         statistic, share, freedom = np.zeros(len(rows)), np.zeros(len(rows)), 0
-        for x, correlation, basis, with_basis in zip(
-            self.halves, self.correlations, self.bases, self.with_bases, strict=True
+        for x, size, correlation, basis, with_basis in zip(
+            self.halves, self.sizes, self.correlations, self.bases, self.with_bases, strict=True
         ):
             projection = project(basis, with_basis, _squares(x, basis, anchors))
             squared = explained_contrasts(projection, correlation, rows, columns)
             n_instruments = projection.U.shape[1]
-            statistic += likelihood_ratio(squared, len(x), n_instruments)
+            statistic += likelihood_ratio(squared, size, n_instruments)
             freedom += degrees_of_freedom(n_instruments)
-            share += 0.5 * np.maximum(squared - degrees_of_freedom(n_instruments) / len(x), 0.0)
+            share += 0.5 * np.maximum(squared - degrees_of_freedom(n_instruments) / size, 0.0)
         return share, chi2.sf(statistic, freedom)
 
 

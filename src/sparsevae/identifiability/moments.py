@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sparsevae.annotations.missing import has_missing
+from sparsevae.principal import nearest_covariance
 from sparsevae.validation import column_moments, constant_columns
 
-__all__ = ["FoldMoments"]
+__all__ = ["FoldMoments", "as_correlation", "dense_with_holes", "pair_counts"]
 
 _CELLS_AT_ONCE = 1 << 24
 
@@ -28,10 +30,13 @@ class FoldMoments:
     Notes
     -----
     Holds one float32 matrix of n_features × n_features per fold; a sparse table is never made dense as a
-    whole.
+    whole, unless it has missing values. Where values are missing, correlations are those of the rows that
+    have both features, made positive semidefinite, and count for as many rows as a typical pair has.
     """
 
     def __init__(self, X: Any, *, n_folds: int, random_state: int | None) -> None:
+        self._holes = has_missing(X)
+        X = dense_with_holes(X) if self._holes else X
         mean, variance = column_moments(X)
         constant = constant_columns(mean, variance)
         self._scale = np.where(constant, np.inf, np.sqrt(np.where(constant, 1.0, variance)))
@@ -39,9 +44,14 @@ class FoldMoments:
         self._folds = [
             _moments(X, np.sort(rows), mean, self._scale) for rows in np.array_split(order, n_folds)
         ]
+        self._pairs: list[np.ndarray] = []
+        if self._holes:
+            self._pairs = [pair_counts(X[rows]) for rows in np.array_split(order, n_folds)]
 
     def n_samples(self, folds: Sequence[int]) -> int:
-        """Rows in some folds."""
+        """Rows in some folds; those of a typical pair of features where values are missing."""
+        if self._holes:
+            return max(1, round(float(np.median(np.sum([self._pairs[f] for f in folds], 0)))))
         return sum(self._folds[f][0] for f in folds)
 
     def correlation(self, folds: Sequence[int]) -> np.ndarray:
@@ -50,6 +60,11 @@ class FoldMoments:
         In float32: the noise of a correlation is far above its rounding.
         """
         chosen = [self._folds[f] for f in folds]
+        if self._holes:
+            pairs = np.maximum(np.sum([self._pairs[f] for f in folds], 0), 1.0)
+            cross = sum(cross for _, _, cross in chosen) / pairs
+            mean = sum(total for _, total, _ in chosen) / pairs.diagonal()
+            return as_correlation(cross - np.outer(mean, mean)).astype(np.float32)
         mean = sum(total for _, total, _ in chosen) / self.n_samples(folds)
         correlation = chosen[0][2] + chosen[1][2] if len(chosen) > 1 else chosen[0][2].copy()
         for _, _, cross in chosen[2:]:
@@ -64,6 +79,28 @@ class FoldMoments:
         correlation *= inverse[:, None]
         np.fill_diagonal(correlation, 1.0)
         return correlation
+
+
+def dense_with_holes(X: Any) -> np.ndarray:
+    """A table with NaN for what is missing, as a dense array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def pair_counts(X: np.ndarray) -> np.ndarray:
+    """Rows that have both of each pair of features: (n_features, n_features)."""
+    there = (~np.isnan(X)).astype(np.float64)
+    return there.T @ there
+
+
+def as_correlation(covariance: np.ndarray) -> np.ndarray:
+    """Covariances of pairs of features as a correlation matrix; 0 for features that do not vary."""
+    variance = covariance.diagonal()
+    inverse = np.where(variance > 1e-6, 1.0 / np.sqrt(np.maximum(variance, 1e-6)), 0.0)
+    correlation = covariance * inverse * inverse[:, None]
+    np.fill_diagonal(correlation, 1.0)
+    correlation = nearest_covariance(np.clip(correlation, -1.0, 1.0))
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
 
 
 def _moments(
@@ -82,7 +119,7 @@ def _moments(
         )
     total, cross = np.zeros(len(mean)), np.zeros((len(mean), len(mean)))
     for block in np.array_split(rows, max(1, -(-rows.size * len(mean) // _CELLS_AT_ONCE))):
-        z = ((X[block] - mean) / scale).astype(np.float32)
+        z = np.nan_to_num((X[block] - mean) / scale).astype(np.float32)
         total += z.sum(0, dtype=np.float64)
         cross += z.T @ z
     return len(rows), total, cross.astype(np.float32)

@@ -118,9 +118,16 @@ class _Rows:
     def __init__(self, codes: Codes, rows: np.ndarray) -> None:
         module, self.observation = codes.module, codes.module.observation
         batch, self.z = codes.batch(rows), torch.as_tensor(codes.means(rows))
-        raw = self.observation.to_user_units(batch.x)
-        expected = self.observation.likelihood.mean(module.decode(self.z), size=batch.size, total=batch.total)
-        self.left_over = raw - self.observation.to_user_units(expected)
+        raw = self.observation.expected_in_user_units(self.observation.likelihood.response(batch.x))
+        expected = self.observation.likelihood.expectation(
+            module.shifted(batch, module.decode(self.z)),
+            module.nuisance.values(),
+            size=batch.size,
+            total=batch.total,
+        )
+        if batch.observed is not None:
+            raw = torch.where(batch.observed, raw, torch.nan)
+        self.left_over = raw - self.observation.expected_in_user_units(expected)
         words = None if batch.total is None else batch.total / self.observation.mean_words
         for columns, relative in (
             (self.observation.size_columns, batch.size),

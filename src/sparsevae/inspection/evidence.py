@@ -122,17 +122,20 @@ def _curves(
     """Response curves of the strongest features of each factor, with points behind them."""
     shown = {k: strongest[k][:_CURVES] for k in factors}
     found = response_curves(module, shown, codes, spread_rows(codes.X.shape[0], _POINTS))
+
+    def describe(k: int, column: int, feature: int) -> JSON:
+        own = found[k]
+        there = ~np.isnan(own.points[:, column])  # rows without a value of the feature have no point
+        return {
+            "feature": int(feature),
+            "grid": rounded(own.grid),
+            "curve": rounded(own.curves[:, column]),
+            "at": rounded(own.at[there]),
+            "points": rounded(own.points[there, column]),
+        }
+
     return {
-        name: [
-            {
-                "feature": int(j),
-                "grid": rounded(found[k].grid),
-                "curve": rounded(found[k].curves[:, column]),
-                "at": rounded(found[k].at),
-                "points": rounded(found[k].points[:, column]),
-            }
-            for column, j in enumerate(shown[k])
-        ]
+        name: [describe(k, column, int(j)) for column, j in enumerate(shown[k])]
         for k, name in factors.items()
     }
 

@@ -11,7 +11,14 @@ from torch import Tensor
 
 from sparsevae.modules import LatentModule, SparseVAEModule
 
-__all__ = ["Outputs", "average_slopes", "expected_rows", "order_factors_", "strongest_features"]
+__all__ = [
+    "Outputs",
+    "average_slopes",
+    "expected_rows",
+    "order_factors_",
+    "strongest_features",
+    "weighted_mean",
+]
 
 _STEP = 0.1  # of a central difference, in standard deviations of a factor: an average slope, not a kink's
 
@@ -27,10 +34,12 @@ class Outputs:
     module : LatentModule
         Fitted, without replicates.
     z : Tensor of shape (n_samples, n_factors)
+    weight : Tensor of shape (n_samples,), optional
+        How often each sample counts.
     """
 
-    def __init__(self, module: LatentModule, z: Tensor) -> None:
-        self.module, self.z = module, z
+    def __init__(self, module: LatentModule, z: Tensor, weight: Tensor | None = None) -> None:
+        self.module, self.z, self.weight = module, z, weight
         self.support = module.support()
         with torch.no_grad():
             self.given = module.decode(z)
@@ -52,8 +61,9 @@ class Outputs:
 def expected_rows(module: LatentModule, output: Tensor) -> Tensor:
     """Expected data in the units of the table, given decoder outputs; for counts, of rows of average size."""
     observation = module.observation
-    means = observation.likelihood.mean(output, **observation.average_rows(len(output)))
-    return observation.to_user_units(means)
+    rows = observation.average_rows(len(output))
+    means = observation.likelihood.expectation(output, module.nuisance.values(), **rows)
+    return observation.expected_in_user_units(means)
 
 
 def average_slopes(outputs: Outputs, *functions: Callable[[Tensor], Tensor]) -> list[np.ndarray]:
@@ -77,8 +87,13 @@ def average_slopes(outputs: Outputs, *functions: Callable[[Tensor], Tensor]) -> 
     for k in outputs.active:
         up, down = (outputs.changed(k, outputs.z[:, k] + step) for step in (_STEP, -_STEP))
         for slope, function in zip(slopes, functions, strict=True):
-            slope[:, k] = ((function(up) - function(down)).mean(0) / (2 * _STEP)).numpy()
+            slope[:, k] = (weighted_mean(function(up) - function(down), outputs.weight) / (2 * _STEP)).numpy()
     return slopes
+
+
+def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean over samples, each as often as its weight says: (n_samples, n) to (n,)."""
+    return values.mean(0) if weight is None else weight.to(values) @ values / weight.to(values).sum()
 
 
 def order_factors_(

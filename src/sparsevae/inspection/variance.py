@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparsevae.inspection.outputs import Outputs
+from sparsevae.inspection.outputs import Outputs, weighted_mean
 from sparsevae.modules import Batch, LatentModule
 
 __all__ = ["communalities", "order_features", "signed_strength", "variance_shares"]
@@ -65,7 +65,7 @@ def variance_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
     variance = _variance(module, means, batch).clamp_min(1e-12)
     shares = torch.zeros(module.n_features, module.n_factors)
     for k in outputs.active:
-        lost = (means - _expected(module, outputs.changed(k, 0.0), batch)).var(0, unbiased=False)
+        lost = _spread(means - _expected(module, outputs.changed(k, 0.0), batch), batch.weight)
         shares[:, k] = (lost / variance).clamp_max(1.0)
     return shares.double().numpy()
 
@@ -81,19 +81,26 @@ def communalities(outputs: Outputs, batch: Batch) -> np.ndarray:
     """
     module = outputs.module
     means = _expected(module, outputs.given, batch)
-    reproduced = 1.0 - (batch.x - means).square().mean(0) / _variance(module, means, batch).clamp_min(1e-12)
-    share = torch.where(_real(module), 1.0 - module.noise_variance, reproduced).clamp(0.0, 1.0)
+    x = module.observation.likelihood.response(batch.x)
+    left = _mean_where_observed((x - means).square(), batch)
+    reproduced = 1.0 - left / _variance(module, means, batch).clamp_min(1e-12)
+    explained = 1.0 - module.noise_variance
+    if module.row_groups is not None and batch.group is not None:
+        explained = explained - _spread(module.row_groups.offset(batch.group), batch.weight)
+    share = torch.where(_real(module), explained, reproduced).clamp(0.0, 1.0)
     return torch.where(module.support().any(1), share, 0.0).double().numpy()
 
 
 def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
     """Expected values of rows of the sizes seen, in the units of the model: sample × feature."""
-    return module.observation.likelihood.mean(output, size=batch.size, total=batch.total)
+    likelihood, parameters = module.observation.likelihood, module.nuisance.values()
+    given = module.shifted(batch, output)
+    return likelihood.expectation(given, parameters, size=batch.size, total=batch.total)
 
 
 def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:
     """What fractions of variance are fractions of: shape (n_features,)."""
-    observation, x = module.observation, batch.x
+    observation, x = module.observation, module.observation.likelihood.response(batch.x)
     exposure = torch.ones_like(x)
     for columns, size in (
         (observation.size_columns, batch.size),
@@ -101,9 +108,26 @@ def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:
     ):
         if size is not None:
             exposure[:, torch.as_tensor(columns)] = size.unsqueeze(-1)
-    without_factors = exposure * (x.sum(0) / exposure.sum(0).clamp_min(1e-12))
-    modelled, deviations = means.var(0) + module.noise_variance, (x - without_factors).square().mean(0)
-    return torch.where(_real(module), modelled, deviations)
+    if batch.observed is not None:
+        x, exposure = x * batch.observed, exposure * batch.observed
+    rate = batch.row_sum(x) / batch.row_sum(exposure).clamp_min(1e-12)
+    deviations = _mean_where_observed((x - exposure * rate).square(), batch)
+    spread = means.var(0) if batch.weight is None else _spread(means, batch.weight)
+    return torch.where(_real(module), spread + module.noise_variance, deviations)
+
+
+def _spread(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Variance over samples, each as often as its weight says."""
+    if weight is None:
+        return values.var(0, unbiased=False)
+    return weighted_mean((values - weighted_mean(values, weight)).square(), weight)
+
+
+def _mean_where_observed(values: Tensor, batch: Batch) -> Tensor:
+    if batch.observed is None:
+        return weighted_mean(values, batch.weight)
+    there = batch.observed.to(values)
+    return batch.row_sum(values * there) / batch.row_sum(there).clamp_min(1e-12)
 
 
 def _real(module: LatentModule) -> Tensor:

@@ -11,6 +11,8 @@ from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
 __all__ = ["suggest_likelihood"]
 
+_FEW_LEVELS = 10  # of a column, up to which whole numbers look like answers on a scale
+
 
 def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[str, str]:
     """Suggest a likelihood by a look at the values.
@@ -33,6 +35,9 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
     X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
     n_cells, n_nonzero, largest = X.shape[0] * X.shape[1], 0, 0.0
     for values in blocks_of_values(X):
+        values = values[~np.isnan(values)]
+        if not values.size:
+            continue
         if values.min() < 0:
             return "gaussian", "some values are negative"
         if not np.array_equal(values, np.rint(values)):
@@ -48,6 +53,10 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
     ratio = float(np.median(variance[mean > 0] / mean[mean > 0]))
     what = f"the values are whole numbers with {zeros:.0%} zeros"
     if not resembles_counts(X, mean, variance):
+        if isinstance(X, np.ndarray) and _has_few_levels(X):
+            return "ordinal", (
+                f"every column holds whole numbers of at most {_FEW_LEVELS} levels, as answers on a scale do"
+            )
         return "gaussian", f"{what}, as scores are; if they are counts, choose negative_binomial"
     if ratio > OVERDISPERSED:
         return (
@@ -56,3 +65,13 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
             "in documents consider multinomial",
         )
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
+
+
+def _has_few_levels(X: np.ndarray) -> bool:
+    """Whether no column of a table of whole numbers reaches over more than a few of them."""
+    lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    for values in blocks_of_values(X):
+        # The "f" of fmin: of a number and NaN the number.
+        lowest = np.fmin(lowest, np.fmin.reduce(values, axis=0))
+        highest = np.fmax(highest, np.fmax.reduce(values, axis=0))
+    return bool((highest - lowest < _FEW_LEVELS).all() and (highest > lowest).all())

@@ -173,7 +173,8 @@ def read_table(
     Raises
     ------
     DataError
-        If the file is absent, damaged or too large for memory, or holds something else than numbers.
+        If the file is absent, damaged or too large for memory, or holds something else than numbers and
+        empty cells (missing values, NaN in the result).
     ParameterError
         If an option has another type.
 
@@ -222,7 +223,8 @@ def read_table(
     _refuse_text(words, names, lines, path)
     X = X if isinstance(X, np.ndarray) else X.tocsr()
     _check_cells(X, names, lines, path)
-    notes = (*raw.assumptions, *left_out, *_suspicious_columns(X, names))
+    missing = _say_missing(X, names, lines)
+    notes = (*raw.assumptions, *left_out, *missing, *_suspicious_columns(X, names))
     return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
 
 
@@ -357,31 +359,31 @@ def _refuse_text(
 
 
 def _check_cells(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None, path: Path) -> None:
-    """Refuse what is no finite number; cells without a value are NaN up to here."""
+    """Refuse what is neither a finite number nor missing (NaN)."""
     if X.dtype.kind in "biu":
         return
     if X.dtype.kind != "f":
         raise DataError(f"Expected numbers in {path}; got values of type {X.dtype}.")
-    if all(np.isfinite(values).all() for values in blocks_of_values(X)):
+    if not any(np.isinf(values).any() for values in blocks_of_values(X)):
         return
-    _refuse_missing(X, names, lines, path)
     row, column = _first_cell(X, np.isinf)
     where = f"column {_name(names, column)}, {_row(row, lines)}"
     raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
 
 
-def _refuse_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None, path: Path) -> None:
-    """Refuse empty cells. A model that takes them needs nothing but that this is not called."""
-    n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
+def _say_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None) -> list[str]:
+    """A sentence on cells without a value; columns that have none at all are refused by the model."""
+    n_missing = 0
+    if X.dtype.kind == "f":
+        n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
     if not n_missing:
-        return
+        return []
     row, column = _first_cell(X, np.isnan)
-    where = f"column {_name(names, column)}, {_row(row, lines)}"
-    empty = f"{n_missing} {'is' if n_missing == 1 else 'are'} empty"
-    raise DataError(
-        f"Expected a number in every cell of {path}; {empty}, the first in {where}. Missing values are "
-        "not supported yet: fill them in, or leave out such rows or columns."
-    )
+    share = n_missing / (X.shape[0] * X.shape[1])
+    cells = "1 cell is" if n_missing == 1 else f"{n_missing} cells are"
+    return [
+        f"{cells} empty or NA ({share:.1%}) and counted as missing, the first in column {_name(names, column)}, {_row(row, lines)}."
+    ]
 
 
 def _first_cell(X: Matrix, is_wanted: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:

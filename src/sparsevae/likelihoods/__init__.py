@@ -12,22 +12,28 @@ from __future__ import annotations
 
 from sparsevae.likelihoods.base import Factorised, Likelihood, Parameters
 from sparsevae.likelihoods.bernoulli import Bernoulli, bernoulli_log_prob
+from sparsevae.likelihoods.categorical import Categorical
 from sparsevae.likelihoods.gaussian import Gaussian, gaussian_log_prob
+from sparsevae.likelihoods.levels import Levels
 from sparsevae.likelihoods.mixed import Mixed
 from sparsevae.likelihoods.multinomial import Multinomial, multinomial_log_prob
 from sparsevae.likelihoods.negative_binomial import NegativeBinomial, negative_binomial_log_prob
+from sparsevae.likelihoods.ordinal import Ordinal, ordinal_log_prob
 from sparsevae.likelihoods.poisson import Poisson, poisson_log_prob
 from sparsevae.likelihoods.registry import LIKELIHOODS, get_likelihood
 
 __all__ = [
     "LIKELIHOODS",
     "Bernoulli",
+    "Categorical",
     "Factorised",
     "Gaussian",
+    "Levels",
     "Likelihood",
     "Mixed",
     "Multinomial",
     "NegativeBinomial",
+    "Ordinal",
     "Parameters",
     "Poisson",
     "bernoulli_log_prob",
@@ -35,5 +41,6 @@ __all__ = [
     "get_likelihood",
     "multinomial_log_prob",
     "negative_binomial_log_prob",
+    "ordinal_log_prob",
     "poisson_log_prob",
 ]

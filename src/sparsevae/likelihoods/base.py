@@ -38,11 +38,14 @@ class Likelihood(ABC):
     name : str
         What a user types.
     support : str
-        Which numbers may occur: "real", "count", "binary", or "mixed" where that depends on the column.
+        Which numbers may occur: "real", "count", "binary", "level" (a few, evenly spaced), or "mixed" where
+        that depends on the column.
     factorised : bool
         Whether features are independent given the output, so that a subset of them has a density of its own.
     uses_size : bool
         Whether a size factor multiplies the mean.
+    ordered : bool
+        Whether values are numbers; the expectation of categories without an order is a chance.
     shared : frozenset of str
         Parameters that all replicates have in common.
     """
@@ -51,6 +54,7 @@ class Likelihood(ABC):
     support: str
     factorised: bool = True
     uses_size: bool = False
+    ordered: bool = True
     shared: frozenset[str] = frozenset()
 
     # -- the distribution -----------------------------------------------------------------------------------
@@ -91,17 +95,59 @@ class Likelihood(ABC):
     def information(self, feature_mean: Tensor, parameters: Parameters) -> Tensor:
         """Fisher information of one sample about each output, at these feature means: (..., n_features)."""
 
+    def expectation(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        """Expected data where parameters beside the output may matter: shape (..., n_samples, n_features)."""
+        return self.mean(output, size=size, total=total)
+
+    def information_at(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        """Fisher information of each entry about its output: shape (..., n_samples, n_features)."""
+        return self.information(self.expectation(output, parameters, size=size, total=total), parameters)
+
+    def response(self, x: Tensor) -> Tensor:
+        """What `expectation` is the mean of: the data, unless they are categories without an order."""
+        return x
+
+    def fill(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        """What stands best for a missing entry: its expectation, unless that has no meaning."""
+        return self.expectation(output, parameters, size=size, total=total)
+
     # -- parameters beside the output -----------------------------------------------------------------------
 
     def initial_parameters(self, n_features: int, replicates: tuple[int, ...] = ()) -> dict[str, Tensor]:
         """First values of the parameters: an ``nn.Parameter`` follows gradients, a plain tensor `update`."""
         return {}
 
-    def statistics(self, x: Tensor, output: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
-        """Sums over samples that `update` needs, features last; they add up over batches."""
+    def statistics(
+        self, x: Tensor, output: Tensor, observed: Tensor | None = None, weight: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Sums over samples that `update` needs, features last; they add up over batches.
+
+        ``weight``, of shape (..., n_samples), says how often each sample counts.
+        """
         return {}
 
-    def update(self, parameters: Parameters, sums: Parameters, n_samples: int) -> dict[str, Tensor]:
+    def update(self, parameters: Parameters, sums: Parameters, n_samples: float) -> dict[str, Tensor]:
         """New values of the parameters that have a closed form, given `statistics` of all samples."""
         return {}
 
@@ -124,7 +170,7 @@ class Likelihood(ABC):
         squares: np.ndarray,
         means: np.ndarray,
         squared_means: np.ndarray,
-        n_samples: int,
+        n_samples: int | np.ndarray,
         spread: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """Parameters by moments, from a reconstruction's squared errors: arrays of shape (n_features,).
@@ -133,13 +179,18 @@ class Likelihood(ABC):
         ----------
         squares, means, squared_means : ndarray of shape (n_features,)
             Sums over samples of the squared errors, of the reconstructed means and of their squares.
-        n_samples : int
+        n_samples : int, or ndarray of shape (n_features,)
+            Samples behind the sums.
         spread : ndarray of shape (n_features,)
             Variances of the features.
         """
         return {}
 
     # -- columns --------------------------------------------------------------------------------------------
+
+    def with_levels(self, n_levels: np.ndarray) -> Likelihood:
+        """The same likelihood for columns with so many levels, where it knows of levels."""
+        return self
 
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         """Each simple likelihood with the columns that it describes; a single pair unless columns differ."""

@@ -69,14 +69,21 @@ class Gaussian(Factorised):
             "noise_scale": torch.full((n_features,), _NOISE_SCALE),
         }
 
-    def statistics(self, x: Tensor, output: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+    def statistics(
+        self, x: Tensor, output: Tensor, observed: Tensor | None = None, weight: Tensor | None = None
+    ) -> dict[str, Tensor]:
         squares = (x - output).square()
         if observed is None:
             seen = torch.full(x.shape[-1:], x.shape[-2], device=x.device)
-            return {"squares": squares.sum(-2), "seen": seen}
-        return {"squares": torch.where(observed, squares, 0.0).sum(-2), "seen": observed.sum(-2)}
+        else:
+            squares, seen = torch.where(observed, squares, 0.0), observed.sum(-2)
+        if weight is not None:
+            rows = weight.to(x).unsqueeze(-1)
+            there = torch.ones_like(x) if observed is None else observed
+            squares, seen = squares * rows, (there * rows).sum(-2)
+        return {"squares": squares.sum(-2), "seen": seen}
 
-    def update(self, parameters: Parameters, sums: Parameters, n_samples: int) -> dict[str, Tensor]:
+    def update(self, parameters: Parameters, sums: Parameters, n_samples: float) -> dict[str, Tensor]:
         squares = sums["squares"] * (n_samples / sums["seen"])
         variance = map_noise_variance(squares, n_samples, NU, parameters["noise_scale"])
         # A feature that no step has drawn has no squares (0/0) and keeps its variance.
@@ -93,8 +100,9 @@ class Gaussian(Factorised):
         squares: np.ndarray,
         means: np.ndarray,
         squared_means: np.ndarray,
-        n_samples: int,
+        n_samples: int | np.ndarray,
         spread: np.ndarray,
     ) -> dict[str, np.ndarray]:
         xi = torch.as_tensor(calibrate_noise_scale(np.ones(1)) * np.where(spread > 0, spread, 1.0))
-        return {"noise_variance": map_noise_variance(torch.as_tensor(squares), n_samples, NU, xi).numpy()}
+        count = torch.as_tensor(n_samples)
+        return {"noise_variance": map_noise_variance(torch.as_tensor(squares), count, NU, xi).numpy()}

@@ -90,6 +90,49 @@ class Mixed(Likelihood):
             for part, columns in self._views()
         )
 
+    def expectation(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        return self._join(
+            part.expectation(output[..., c], _take(parameters, c), size=size, total=total)
+            for part, c in self._views()
+        )
+
+    def information_at(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        blocks = [
+            part.information_at(output[..., c], _take(parameters, c), size=size, total=total)
+            for part, c in self._views()
+        ]
+        return self._join(block.expand(*output.shape[:-1], block.shape[-1]) for block in blocks)
+
+    def response(self, x: Tensor) -> Tensor:
+        return self._join(part.response(x[..., c]) for part, c in self._views())
+
+    def fill(
+        self,
+        output: Tensor,
+        parameters: Parameters,
+        *,
+        size: Tensor | None = None,
+        total: Tensor | None = None,
+    ) -> Tensor:
+        return self._join(
+            part.fill(output[..., c], _take(parameters, c), size=size, total=total)
+            for part, c in self._views()
+        )
+
     def initial_output(self, feature_mean: Tensor) -> Tensor:
         return self._join(part.initial_output(feature_mean[..., c]) for part, c in self._views())
 
@@ -113,17 +156,20 @@ class Mixed(Likelihood):
                     found[name] = value
         return found
 
-    def statistics(self, x: Tensor, output: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+    def statistics(
+        self, x: Tensor, output: Tensor, observed: Tensor | None = None, weight: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        weights = {} if weight is None else {"weight": weight}
         found: dict[str, Tensor] = {}
         for part, columns in self.parts:  # those without a column too, so that sums of all batches add up
             # Of all columns, to pick from: sums over the rows of a view would round otherwise.
-            for name, value in part.statistics(x, output, observed).items():
+            for name, value in part.statistics(x, output, observed, **weights).items():
                 whole = found.get(name, torch.zeros_like(value))
                 whole[..., columns] = value[..., columns]
                 found[name] = whole
         return found
 
-    def update(self, parameters: Parameters, sums: Parameters, n_samples: int) -> dict[str, Tensor]:
+    def update(self, parameters: Parameters, sums: Parameters, n_samples: float) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for part, columns in self._views():
             for name, value in part.update(
@@ -151,6 +197,9 @@ class Mixed(Likelihood):
         terms = [part.log_prior(_take(parameters, columns)) for part, columns in self._views()]
         known = [term for term in terms if term is not None]
         return torch.stack(known).sum(0) if known else None
+
+    def with_levels(self, n_levels: np.ndarray) -> Mixed:
+        return Mixed([(part.with_levels(n_levels[columns]), columns) for part, columns in self.parts])
 
     def split(self, n_features: int) -> list[tuple[Likelihood, np.ndarray]]:
         return list(self.parts)

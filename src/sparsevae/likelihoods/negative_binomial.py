@@ -78,7 +78,7 @@ class NegativeBinomial(Poisson):
         squares: np.ndarray,
         means: np.ndarray,
         squared_means: np.ndarray,
-        n_samples: int,
+        n_samples: int | np.ndarray,
         spread: np.ndarray,
     ) -> dict[str, np.ndarray]:
         # Var(x) = m + m²/r.

@@ -9,10 +9,12 @@ import numpy as np
 from sparsevae.exceptions import ParameterError
 from sparsevae.likelihoods.base import Likelihood
 from sparsevae.likelihoods.bernoulli import Bernoulli
+from sparsevae.likelihoods.categorical import Categorical
 from sparsevae.likelihoods.gaussian import Gaussian
 from sparsevae.likelihoods.mixed import Mixed
 from sparsevae.likelihoods.multinomial import Multinomial
 from sparsevae.likelihoods.negative_binomial import NegativeBinomial
+from sparsevae.likelihoods.ordinal import Ordinal
 from sparsevae.likelihoods.poisson import Poisson
 
 __all__ = ["LIKELIHOODS", "get_likelihood"]
@@ -23,6 +25,8 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "bernoulli": Bernoulli,
     "poisson": Poisson,
     "negative_binomial": NegativeBinomial,
+    "ordinal": Ordinal,
+    "categorical": Categorical,
 }
 """What estimators, command line and tests know; a new likelihood is a line here."""
 
@@ -63,7 +67,6 @@ def get_likelihood(spec: object, n_features: int) -> Likelihood:
 
 _REMEDIES = {
     "softmax": "The paper's softmax loss is 'multinomial'.",
-    "categorical": "The paper's softmax loss is 'multinomial'.",
     "normal": "Real values with normal noise are 'gaussian'.",
     "mse": "Squared error is the loss of 'gaussian'.",
     "binomial": "Zeros and ones are 'bernoulli'; counts are 'poisson', 'negative_binomial' or 'multinomial'.",

@@ -22,6 +22,7 @@ from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.likelihoods import Likelihood, Mixed
 from sparsevae.modules.batch import Batch
 from sparsevae.modules.encoder import Encoder
+from sparsevae.modules.groups import Groups
 from sparsevae.modules.mask import Mask
 from sparsevae.modules.observation import Observation
 
@@ -45,6 +46,12 @@ class ModuleConfig:
         Features in the reconstruction of a training step; all by default.
     input_dropout : float
         Fraction of the encoder's inputs that are left out in a training step.
+    holes : bool
+        Whether the encoder is told which entries of a row are missing.
+    n_groups : int
+        Groups of rows that the model knows of; 0 for none.
+    group_shifts, group_variances : bool
+        See `modules.groups.Groups`.
     """
 
     n_factors: int
@@ -53,6 +60,10 @@ class ModuleConfig:
     linear_path: bool = True
     features_per_step: int | None = None
     input_dropout: float = 0.0
+    holes: bool = False
+    n_groups: int = 0
+    group_shifts: bool = True
+    group_variances: bool = True
 
 
 class Loss(NamedTuple):
@@ -108,6 +119,8 @@ class LatentModule(nn.Module, ABC):
     mask : Mask or None
     nuisance : Nuisance
         Parameters of the likelihood beside the decoder's output.
+    row_groups : Groups or None
+        What differs between groups of rows.
     """
 
     gaussian_posterior = True
@@ -115,6 +128,7 @@ class LatentModule(nn.Module, ABC):
     config: ModuleConfig
     decoder: nn.Module
     mask: Mask | None
+    row_groups: Groups | None
 
     def __init__(
         self,
@@ -130,6 +144,16 @@ class LatentModule(nn.Module, ABC):
         self.n_features, self.n_factors = observation.n_features, config.n_factors
         self.n_noise = config.n_factors
         self.nuisance = Nuisance(observation.likelihood, self.n_features, self.replicates)
+        self.row_groups = None
+        if config.n_groups:
+            self.row_groups = Groups(
+                config.n_groups,
+                self.n_features,
+                self.n_factors,
+                shifts=config.group_shifts,
+                variances=config.group_variances,
+                replicates=self.replicates,
+            )
         self.encoder = self.new_encoder(generator)
         self.mask = None
 
@@ -142,15 +166,47 @@ class LatentModule(nn.Module, ABC):
             replicates=self.replicates,
             generator=generator,
             linear_path=self.config.linear_path,
+            n_marks=self.n_marks,
         )
+
+    @property
+    def n_marks(self) -> int:
+        """Marks of a row that the encoder sees beside its entries."""
+        return (self.n_features if self.config.holes else 0) + self.config.n_groups
+
+    def marks(self, batch: Batch) -> Tensor | None:
+        """What the encoder is told of each row beside its entries: (..., n_rows, n_marks)."""
+        parts = []
+        if self.config.holes:
+            seen = batch.observed
+            parts.append(torch.zeros_like(batch.inputs) if seen is None else (~seen).to(batch.inputs))
+        if self.row_groups is not None:
+            n_groups = self.config.n_groups
+            if batch.group is None:
+                parts.append(batch.inputs.new_zeros(*batch.inputs.shape[:-1], n_groups))
+            else:
+                parts.append(self.row_groups.marks(batch.group, n_groups).to(batch.inputs))
+        return torch.cat(parts, -1) if parts else None
 
     # -- the model ------------------------------------------------------------------------------------------
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Mean and log variance of q(z | x); 0 and 0 for factors not in use."""
-        mean, log_variance = self.encoder(batch.inputs)
+        mean, log_variance = self.encoder(batch.inputs, self.marks(batch))
         active = self.active().unsqueeze(-2)
-        return mean * active, log_variance * active
+        return self.padded(batch, mean * active), self.padded(batch, log_variance * active)
+
+    def padded(self, batch: Batch, z: Tensor) -> Tensor:
+        """Factors, or moments of them, with zeros in rows whose group lacks them."""
+        if self.row_groups is None or batch.group is None:
+            return z
+        return self.row_groups.pad(z, batch.group)
+
+    def shifted(self, batch: Batch, output: Tensor) -> Tensor:
+        """Decoder outputs of the rows of a batch, with the shifts of their groups."""
+        if self.row_groups is None or batch.group is None:
+            return output
+        return output + self.row_groups.offset(batch.group, batch.features)
 
     @abstractmethod
     def decode(self, z: Tensor, features: Tensor | None = None) -> Tensor:
@@ -170,12 +226,15 @@ class LatentModule(nn.Module, ABC):
         If the batch names ``features``, whose columns alone the output then has, the estimate from these.
         """
         likelihood, parameters = self.observation.likelihood, self.nuisance.values()
+        output = self.shifted(batch, output)
         if batch.features is None:
             return likelihood.log_prob(batch.x, output, parameters, size=batch.size, observed=batch.observed)
         return subset_log_prob(likelihood, batch, output, parameters)
 
-    def kl(self, mean: Tensor, log_variance: Tensor) -> Tensor:
+    def kl(self, mean: Tensor, log_variance: Tensor, group: Tensor | None = None) -> Tensor:
         """Divergence of the posterior from the prior of the factors per row: shape (..., n_samples)."""
+        if self.row_groups is not None and group is not None:
+            mean, log_variance = self.row_groups.standardise(mean, log_variance, group)
         return kl_standard_normal(mean, log_variance)
 
     def bound(self, batch: Batch, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -194,8 +253,9 @@ class LatentModule(nn.Module, ABC):
         """
         mean, log_variance = self.encode(batch) if posterior is None else posterior
         deviation = torch.exp(0.5 * log_variance)
-        terms = [self.log_likelihood(batch, self.decode(mean + deviation * draw)) for draw in draws]
-        return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance).double()
+        drawn = (self.padded(batch, mean + deviation * draw) for draw in draws)
+        terms = [self.log_likelihood(batch, self.decode(z)) for z in drawn]
+        return torch.stack(terms).double().mean(0) - self.kl(mean, log_variance, batch.group).double()
 
     def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
         """Factors drawn from their prior: shape (n_samples, n_factors)."""
@@ -204,7 +264,15 @@ class LatentModule(nn.Module, ABC):
     def draw_posterior(self, batch: Batch, moments: tuple[Tensor, Tensor], noise: Tensor) -> Tensor:
         """One draw of the factors per row from the posterior with this mean and log variance."""
         mean, log_variance = moments
-        return mean + torch.exp(0.5 * log_variance) * noise
+        return self.padded(batch, mean + torch.exp(0.5 * log_variance) * noise)
+
+    def prior_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Mean and inverse covariance of the factors' prior, for all rows or for each; without replicates."""
+        if self.row_groups is None or batch.group is None:
+            covariance = self.prior_covariance()
+            return covariance.new_zeros(self.n_factors), torch.linalg.inv(covariance)
+        precision = self.row_groups.precision(self.prior_covariance(), batch.group)
+        return self.row_groups.mean[batch.group], precision
 
     def prior_covariance(self) -> Tensor:
         """Σ_z of the prior: shape (..., n_factors, n_factors)."""
@@ -225,7 +293,7 @@ class LatentModule(nn.Module, ABC):
 
     # -- training -------------------------------------------------------------------------------------------
 
-    def step(self, batch: Batch, noise: Tensor, n_samples: int) -> Step:
+    def step(self, batch: Batch, noise: Tensor, n_samples: float) -> Step:
         """Terms of the objective at one draw of the factors, and sums for the closed forms.
 
         Parameters
@@ -233,8 +301,8 @@ class LatentModule(nn.Module, ABC):
         batch : Batch
         noise : Tensor of shape (..., batch, n_noise)
             Standard normal draws of the reparameterisation.
-        n_samples : int
-            Size of the whole training set, over which the priors are spread.
+        n_samples : float
+            Size of the whole training set, by weight, over which the priors are spread.
 
         Returns
         -------
@@ -242,10 +310,11 @@ class LatentModule(nn.Module, ABC):
             Without statistics in evaluation mode.
         """
         mean, log_variance = self.encode(batch)
-        output = self.decode(mean + torch.exp(0.5 * log_variance) * noise, batch.features)
+        z = self.padded(batch, mean + torch.exp(0.5 * log_variance) * noise)
+        output = self.decode(z, batch.features)
         loss = Loss(
             reconstruction=-batch.row_mean(self.log_likelihood(batch, output)),
-            kl=self.config.beta * batch.row_mean(self.kl(mean, log_variance)),
+            kl=self.config.beta * batch.row_mean(self.kl(mean, log_variance, batch.group)),
             weight_penalty=self.weight_penalty(n_samples),
         )
         if not self.training:
@@ -255,8 +324,10 @@ class LatentModule(nn.Module, ABC):
     @torch.no_grad()
     def statistics(self, batch: Batch, output: Tensor, mean: Tensor, log_variance: Tensor) -> Statistics:
         """Sums over the rows of a batch that `update` needs."""
-        sums = Statistics(self.nuisance.statistics(batch, output))
-        sums["count"] = torch.as_tensor(batch.n_rows)
+        sums = Statistics(self.nuisance.statistics(batch, self.shifted(batch, output)))
+        if self.row_groups is not None and batch.group is not None:
+            sums.update(self.row_groups.statistics(batch, mean, log_variance))
+        sums["count"] = torch.as_tensor(batch.total_weight)
         return sums
 
     def thin(self, batch: Batch, generator: torch.Generator, *, every_feature: bool = False) -> Batch:
@@ -274,12 +345,12 @@ class LatentModule(nn.Module, ABC):
             batch = batch._replace(inputs=batch.inputs * (kept / (1.0 - rate)))
         return batch
 
-    def weight_penalty(self, n_samples: int) -> Tensor:
+    def weight_penalty(self, n_samples: float) -> Tensor:
         """Minus the log prior of the network's weights over n_samples; zero where they have none."""
         return self.encoder.mean_bias.new_zeros(self.replicates)
 
     @torch.no_grad()
-    def penalties(self, n_samples: int) -> dict[str, Tensor]:
+    def penalties(self, n_samples: float) -> dict[str, Tensor]:
         """Minus the log priors of mask and noise over n_samples, which act through no gradient."""
         zero = self.encoder.mean_bias.new_zeros(self.replicates)
         noise = self.nuisance.log_prior()
@@ -289,9 +360,11 @@ class LatentModule(nn.Module, ABC):
         }
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Closed forms, given what all batches of an epoch have shown."""
         self.nuisance.update(statistics, n_samples)
+        if self.row_groups is not None and "group_counts" in statistics:
+            self.row_groups.update_(statistics)
 
     def project_(self) -> None:
         """Move the parameters back to where the model is defined, after each gradient step."""
@@ -418,8 +491,9 @@ class Nuisance(nn.Module):
 
     def statistics(self, batch: Batch, output: Tensor) -> dict[str, Tensor]:
         """Sums over the rows of a batch, for every feature."""
+        weight = {} if batch.weight is None else {"weight": batch.weight}
         if batch.features is None:
-            sums = self.likelihood.statistics(batch.x, output, batch.observed)
+            sums = self.likelihood.statistics(batch.x, output, batch.observed, **weight)
             return {_PREFIX + name: value for name, value in sums.items()}
         some = restrict(self.likelihood, self.n_features, batch.features)
         x = batch.x.index_select(-1, batch.features)
@@ -428,11 +502,11 @@ class Nuisance(nn.Module):
             _PREFIX + name: value.new_zeros(*value.shape[:-1], self.n_features).index_copy(
                 -1, batch.features, value
             )
-            for name, value in some.statistics(x, output, observed).items()
+            for name, value in some.statistics(x, output, observed, **weight).items()
         }
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Those with a closed form."""
         sums = {k.removeprefix(_PREFIX): v for k, v in statistics.items() if k.startswith(_PREFIX)}
         for name, value in self.likelihood.update(self.values(), sums, n_samples).items():

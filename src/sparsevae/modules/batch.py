@@ -74,6 +74,17 @@ class Batch(NamedTuple):
         """The same values in tensors of their own."""
         return Batch(*(None if value is None else value.clone() for value in self))  # type: ignore[arg-type]
 
+    @property
+    def total_weight(self) -> Tensor | int:
+        """Number of rows, each as often as its weight says."""
+        return self.n_rows if self.weight is None else self.weight.sum(-1)
+
+    def row_sum(self, values: Tensor) -> Tensor:
+        """Sum over the rows, each as often as its weight says, of values of shape (..., n_rows, n)."""
+        if self.weight is None:
+            return values.sum(-2)
+        return (values * self.weight.unsqueeze(-1)).sum(-2)
+
     def row_mean(self, values: Tensor) -> Tensor:
         """Mean of one value per row over the rows, each as often as its weight says."""
         if self.weight is None:

@@ -19,6 +19,8 @@ class Encoder(nn.Module):
     .. math:: \mu_\phi(x) = A x + M\,h(x) + m, \qquad \log\sigma^2_\phi(x) = S\,h(x) + s
 
     with h an MLP with ReLU. The linear path A lets a fit begin at a linear solution and bend it from there.
+    Marks u of a row (which of its entries are missing, which group it belongs to) enter the first layer and
+    the mean as further inputs, with weights that begin at zero.
 
     Parameters
     ----------
@@ -30,6 +32,8 @@ class Encoder(nn.Module):
     generator : torch.Generator, optional
     linear_path : bool
         Whether to have A. Without it the encoder is the plain MLP of the paper.
+    n_marks : int
+        Marks of a row.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Encoder(nn.Module):
         replicates: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
         linear_path: bool = True,
+        n_marks: int = 0,
     ) -> None:
         super().__init__()
         self.replicates = tuple(replicates)
@@ -66,28 +71,42 @@ class Encoder(nn.Module):
             nn.Parameter(torch.zeros(*self.replicates, n_factors, n_features)) if linear_path else None
         )
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        def marks(n_outputs: int) -> nn.Parameter | None:
+            return nn.Parameter(torch.zeros(*self.replicates, n_outputs, n_marks)) if n_marks else None
+
+        self.mark_hidden = marks(widths[1]) if hidden_sizes else None
+        self.mark_mean, self.mark_log_variance = marks(n_factors), marks(n_factors)
+
+    def forward(self, x: Tensor, marks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the factors, each of shape (..., n_samples, n_factors).
 
         Parameters
         ----------
         x : Tensor of shape (n_samples, n_features) or (..., n_samples, n_features)
             Encoder inputs; rows without replicate dimensions serve every replicate.
+        marks : Tensor of shape (..., n_samples, n_marks), optional
+            Marks of the rows, for an encoder that has them.
         """
-        return self.moments(x, self.hidden(x))
+        return self.moments(x, self.hidden(x, marks), marks)
 
-    def hidden(self, x: Tensor) -> Tensor:
+    def hidden(self, x: Tensor, marks: Tensor | None = None) -> Tensor:
         """h(x), the last hidden layer: shape (..., n_samples, width)."""
-        for weight, bias in zip(self.hidden_weights, self.hidden_biases, strict=True):
-            x = torch.relu(_affine(x, weight, bias))
+        for i, (weight, bias) in enumerate(zip(self.hidden_weights, self.hidden_biases, strict=True)):
+            x = _affine(x, weight, bias)
+            if i == 0 and marks is not None and self.mark_hidden is not None:
+                x = x + marks @ self.mark_hidden.mT
+            x = torch.relu(x)
         return x
 
-    def moments(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of the factors from the inputs and their last hidden layer."""
+    def moments(self, x: Tensor, h: Tensor, marks: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the factors from the inputs, their last hidden layer and the marks."""
         mean = _affine(h, self.mean_weight, self.mean_bias)
         if self.linear is not None:
             mean = mean + x @ self.linear.mT
         log_variance = _affine(h, self.log_variance_weight, self.log_variance_bias)
+        if marks is not None and self.mark_mean is not None and self.mark_log_variance is not None:
+            mean = mean + marks @ self.mark_mean.mT
+            log_variance = log_variance + marks @ self.mark_log_variance.mT
         return mean, log_variance.clamp(*_LOG_VARIANCE_RANGE)
 
     @torch.no_grad()
@@ -105,9 +124,13 @@ class Encoder(nn.Module):
         self.mean_bias.copy_((matrix @ self.mean_bias.unsqueeze(-1)).squeeze(-1))
         if self.linear is not None:
             self.linear.copy_(matrix @ self.linear)
+        if self.mark_mean is not None:
+            self.mark_mean.copy_(matrix @ self.mark_mean)
         squares = matrix.square()
         share = squares / squares.sum(-1, keepdim=True)
         self.log_variance_weight.copy_(share @ self.log_variance_weight)
+        if self.mark_log_variance is not None:
+            self.mark_log_variance.copy_(share @ self.mark_log_variance)
         variances = self.log_variance_bias.exp().unsqueeze(-1)
         self.log_variance_bias.copy_((squares @ variances).squeeze(-1).clamp_min(1e-6).log())
 

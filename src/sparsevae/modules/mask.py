@@ -67,15 +67,15 @@ class Mask(nn.Module, ABC):
         return self.support().any(-2).to(self.weight.dtype)
 
     @abstractmethod
-    def penalty(self, n_samples: int) -> Tensor:
+    def penalty(self, n_samples: float) -> Tensor:
         """Minus the log prior over n_samples: shape of the replicates."""
 
     @abstractmethod
-    def proximal_weight(self, n_samples: int) -> Tensor:
+    def proximal_weight(self, n_samples: float) -> Tensor:
         """What one unit of an entry's size, or of a group's norm, costs per sample."""
 
     @torch.no_grad()
-    def shrink_(self, moved: Tensor, step: Tensor, n_samples: int, penalty_scale: float) -> None:
+    def shrink_(self, moved: Tensor, step: Tensor, n_samples: float, penalty_scale: float) -> None:
         """Take the proximal step from entries that have followed their gradient, in place, and update η.
 
         Parameters
@@ -178,13 +178,13 @@ class SpikeSlabMask(Mask):
             self.inclusion_rate.copy_(update_inclusion_rate(self.inclusion(), *self.inclusion_prior))
 
     @torch.no_grad()
-    def proximal_weight(self, n_samples: int) -> Tensor:
+    def proximal_weight(self, n_samples: float) -> Tensor:
         """λ* / N, what one unit of |w| costs per sample; entries known to be there cost nothing."""
         weight = penalty_weight(self.inclusion(), spike_rate=self.spike_rate, slab_rate=self.slab_rate)
         return (weight / n_samples).masked_fill(self.known, 0.0)
 
     @torch.no_grad()
-    def penalty(self, n_samples: int) -> Tensor:
+    def penalty(self, n_samples: float) -> Tensor:
         """Minus log p(W | η) - log p(η), over n_samples."""
         rates = {"spike_rate": self.spike_rate, "slab_rate": self.slab_rate}
         penalty = -log_prior(self.weight, self.inclusion_rate, **rates)
@@ -248,12 +248,12 @@ class GroupMask(Mask):
         return self.norms() != 0
 
     @torch.no_grad()
-    def penalty(self, n_samples: int) -> Tensor:
+    def penalty(self, n_samples: float) -> Tensor:
         r""":math:`\lambda\sum_{gk}\|W^{(g)}_{\cdot k}\|` over the samples it is spread over."""
         return self.rate * self.norms().sum((-2, -1)) / (self.samples_per_penalty or n_samples)
 
     @torch.no_grad()
-    def proximal_weight(self, n_samples: int) -> Tensor:
+    def proximal_weight(self, n_samples: float) -> Tensor:
         """Cost per sample of a unit of a column's norm."""
         weight = self.rate / (self.samples_per_penalty or n_samples)
         return torch.full_like(self.weight[..., :1, :], weight)

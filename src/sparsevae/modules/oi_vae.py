@@ -125,7 +125,7 @@ class OIVAEModule(LatentModule):
         groups = torch.as_tensor(self.groups, device=self.mask.weight.device)
         return self.mask.support().index_select(-2, groups)
 
-    def weight_penalty(self, n_samples: int) -> Tensor:
+    def weight_penalty(self, n_samples: float) -> Tensor:
         r"""Minus the log prior of the generators' weights, :math:`\|\theta\|^2 / 2\tau^2` and a constant.
 
         The intercepts, where the features lie, are not penalised.

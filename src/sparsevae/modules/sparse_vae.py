@@ -119,11 +119,27 @@ class SparseVAEModule(VAEModule):
         """Which features use which factors: boolean, shape (..., n_features, n_factors)."""
         return self.mask.support()
 
-    def kl(self, mean: Tensor, log_variance: Tensor) -> Tensor:
-        """Divergence of the posterior from N(0, Σ_z) per row: shape (..., n_samples)."""
+    def kl(self, mean: Tensor, log_variance: Tensor, group: Tensor | None = None) -> Tensor:
+        """Divergence of the posterior from N(0, Σ_z), or its group's prior, per row: (..., n_samples)."""
+        if self.row_groups is not None and group is not None:
+            return self._kl_of_groups(mean, log_variance, group)
         if self.config.covariance == "identity":
             return kl_standard_normal(mean, log_variance)
         return kl_correlated_normal(mean, log_variance, self.prior_covariance())
+
+    def _kl_of_groups(self, mean: Tensor, log_variance: Tensor, group: Tensor) -> Tensor:
+        assert self.row_groups is not None
+        mean, log_variance = self.row_groups.standardise(mean, log_variance, group)
+        if self.config.covariance == "identity":
+            return kl_standard_normal(mean, log_variance)
+        covariance = self.prior_covariance()
+        if bool(self.row_groups.used.all()):
+            return kl_correlated_normal(mean, log_variance, covariance)
+        result = mean.new_zeros(mean.shape[:-1])
+        for g in range(self.row_groups.n_groups):
+            own = kl_correlated_normal(mean, log_variance, self.row_groups.covariance(covariance, g))
+            result = torch.where(group == g, own, result)
+        return result
 
     def prior_covariance(self) -> Tensor:
         """Σ_z of the active factors; the others have left the model, standard normal on both sides."""
@@ -141,11 +157,31 @@ class SparseVAEModule(VAEModule):
         """
         mean, log_variance = self.encode(batch)
         z = mean + torch.exp(0.5 * log_variance) * noise
+        if self.row_groups is not None and batch.group is not None:
+            return self._log_weight_of_groups(batch, z, log_variance, noise)
         factor = torch.linalg.cholesky(self.prior_covariance())
         white = torch.linalg.solve_triangular(factor, z.mT, upper=False).mT
         log_determinant = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         log_prior_ratio = 0.5 * (noise.square() + log_variance - white.square()).sum(-1) - log_determinant
         return self.log_likelihood(batch, self.decode(z)) + log_prior_ratio
+
+    def _log_weight_of_groups(self, batch: Batch, z: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+        assert self.row_groups is not None
+        assert batch.group is not None
+        moved, _ = self.row_groups.standardise(z, log_variance, batch.group)
+        log_variance = log_variance - 2.0 * self.padded(
+            batch, self.row_groups.scale.log()[..., batch.group, :]
+        )
+        result = z.new_zeros(z.shape[:-1])
+        # Factors that a group lacks are standard normal on both sides.
+        moved = torch.where(self.row_groups.used[..., batch.group, :], moved, noise)
+        for g in range(self.row_groups.n_groups):
+            factor = torch.linalg.cholesky(self.row_groups.covariance(self.prior_covariance(), g))
+            white = torch.linalg.solve_triangular(factor, moved.mT, upper=False).mT
+            log_determinant = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+            ratio = 0.5 * (noise.square() + log_variance - white.square()).sum(-1) - log_determinant
+            result = torch.where(batch.group == g, ratio, result)
+        return self.log_likelihood(batch, self.decode(self.padded(batch, z))) + result
 
     def draw_prior(self, n_samples: int, generator: torch.Generator) -> Tensor:
         """Factors drawn from N(0, Σ_z): shape (n_samples, n_factors)."""
@@ -159,14 +195,19 @@ class SparseVAEModule(VAEModule):
         """Sums over the rows of a batch: those of the likelihood, and second moments of the factors."""
         sums = super().statistics(batch, output, mean, log_variance)
         if self.config.covariance == "learned":
-            sums["moments"] = mean.mT @ mean + torch.diag_embed(log_variance.exp().sum(-2))
+            if self.row_groups is not None and batch.group is not None:
+                mean, log_variance = self.row_groups.standardise(mean, log_variance, batch.group)
+            weighted = mean if batch.weight is None else mean * batch.weight.unsqueeze(-1)
+            sums["moments"] = weighted.mT @ mean + torch.diag_embed(batch.row_sum(log_variance.exp()))
         return sums
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Σ_z by a parameter-expanded step (mask and encoder take the diagonal of E[zz']), and the noise."""
         if self.config.covariance == "learned":
-            moments, active = statistics["moments"] / statistics["count"], self.active().bool()
+            count = statistics["count"]
+            count = count[..., None, None] if count.ndim else count  # of replicates with rows of their own
+            moments, active = statistics["moments"] / count, self.active().bool()
             covariance, scale = correlation_and_scale(moments, self.factor_covariance, active)
             self.factor_covariance.copy_(covariance)
             self.scale_factors_(scale)
@@ -180,6 +221,8 @@ class SparseVAEModule(VAEModule):
         """
         self.mask.scale_(scale)
         self.encoder.transform_factors_(torch.diag_embed(1.0 / scale))
+        if self.row_groups is not None:
+            self.row_groups.transform_(torch.diag_embed(1.0 / scale))
 
     @torch.no_grad()
     def permute_factors_(self, order: Tensor, sign: Tensor) -> None:
@@ -195,6 +238,8 @@ class SparseVAEModule(VAEModule):
         order, sign = order.to(self.mask.weight.device), sign.to(self.mask.weight)
         signed = torch.diag(sign)[:, order.argsort()]
         self.encoder.transform_factors_(signed)
+        if self.row_groups is not None:
+            self.row_groups.transform_(signed)
         self.mask.permute_(order)
         if self.decoder.first is None:
             self.decoder.heads.copy_(self.decoder.heads[:, order])

@@ -155,13 +155,14 @@ class VSCModule(LatentModule):
             generator=generator,
             linear_path=self.config.linear_path,
             capped=self.config.authors_arithmetic,
+            n_marks=self.n_marks,
         )
 
     # -- the model ---------------------------------------------------------------------------------------
 
     def posterior(self, batch: Batch) -> SpikeSlab:
         """q(z | x), gates included."""
-        return self._warmed(self.encoder.gated(batch.inputs))
+        return self._warmed(self.encoder.gated(batch.inputs, self.marks(batch)))
 
     def prior(self) -> SpikeSlab:
         """q(z | x_u) at each pseudo-input: parts of shape (..., n_pseudo_inputs, n_factors)."""
@@ -214,7 +215,7 @@ class VSCModule(LatentModule):
             return torch.sigmoid(self._slope() * margin) * slab
         return torch.where(margin > 0, slab, 0.0)
 
-    def step(self, batch: Batch, noise: Tensor, n_samples: int) -> Step:
+    def step(self, batch: Batch, noise: Tensor, n_samples: float) -> Step:
         r"""Terms of the objective at one draw of the factors; ``noise`` has two draws per factor.
 
         .. math:: -E_q \log p(x \mid z) + \sum_u s_u(x)\, D_{KL}[q(z \mid x) \,\|\, q(z \mid x_u)]
@@ -235,7 +236,7 @@ class VSCModule(LatentModule):
             return Step(loss, Statistics())
         with torch.no_grad():
             sums = self.statistics(batch, output, *self._moments_of(posterior))
-            sums["selected"] = log_share.exp().sum(-2)
+            sums["selected"] = batch.row_sum(log_share.exp())
         return Step(loss, sums)
 
     def bound(self, batch: Batch, draws: Tensor, posterior: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -266,10 +267,12 @@ class VSCModule(LatentModule):
     # -- between epochs ----------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def update(self, statistics: Statistics, n_samples: int) -> None:
+    def update(self, statistics: Statistics, n_samples: float) -> None:
         """Noise variances, weights of the pseudo-inputs, and one epoch's step of the warm-up."""
         # Not below what a pseudo-input chosen by a single sample would have.
-        share = (statistics["selected"] / statistics["count"]).clamp_min(1.0 / (n_samples + 1.0))
+        count = statistics["count"]
+        count = count.unsqueeze(-1) if count.ndim else count  # of replicates with rows of their own
+        share = (statistics["selected"] / count).clamp_min(1.0 / (n_samples + 1.0))
         self.pseudo_share.copy_(share / share.sum(-1, keepdim=True))
         super().update(statistics, n_samples)
         self.n_epochs.add_(1.0)
@@ -328,6 +331,7 @@ class _GatedEncoder(Encoder):
         generator: torch.Generator | None,
         linear_path: bool,
         capped: bool = False,
+        n_marks: int = 0,
     ) -> None:
         super().__init__(
             n_features,
@@ -336,6 +340,7 @@ class _GatedEncoder(Encoder):
             replicates=replicates,
             generator=generator,
             linear_path=linear_path,
+            n_marks=n_marks,
         )
         self.capped = capped
         width = self.mean_weight.shape[-1]
@@ -343,13 +348,13 @@ class _GatedEncoder(Encoder):
         self.gate_weight = nn.Parameter(draw * width**-0.5)
         self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), 0.0 if capped else _OPEN))
 
-    def gated(self, x: Tensor) -> SpikeSlab:
+    def gated(self, x: Tensor, marks: Tensor | None = None) -> SpikeSlab:
         """Slab and gate of each factor, for encoder inputs of shape (..., n_samples, n_features)."""
-        h = self.hidden(x)
+        h = self.hidden(x, marks)
         logits = h @ self.gate_weight.mT + self.gate_bias.unsqueeze(-2)
         if self.capped:
             logits = torch.logit(logits.clamp_max(0.0).exp(), eps=_SMALLEST)
-        return SpikeSlab(*self.moments(x, h), logits)
+        return SpikeSlab(*self.moments(x, h, marks), logits)
 
 
 def _selected(

@@ -85,6 +85,7 @@ def build_content(
         "certificate": None if certificate is None else certificate_record(certificate),
         "history": _history(model.history_),
         "fit": _fit(model),
+        "groups": _groups(model),
         "settings": {
             name: _json_value(value) for name, value in model.get_params().items() if name != "verbose"
         },
@@ -92,6 +93,18 @@ def build_content(
     }
     content["summary"] = summarise(content)
     return content
+
+
+def _groups(model: SparseVAE) -> JSON | None:
+    """Which factors each group of rows has, where the fit knew of groups."""
+    if not hasattr(model, "groups_"):
+        return None
+    table = model.group_factors()
+    return {
+        "names": [str(label) for label in model.groups_],
+        "roles": {str(name): str(role) for name, role in table["role"].items()},
+        "deviations": rounded(table.drop(columns="role").to_numpy()),
+    }
 
 
 _OF_THE_RUN = ("created", "versions", "data", "seed", "assumptions", "warnings")

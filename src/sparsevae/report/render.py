@@ -30,7 +30,7 @@ from sparsevae.report.typical import word_lists
 from sparsevae.report.words import direction_word
 from sparsevae.validation import visible
 
-__all__ = ["output_files", "render_html", "tables", "write_report"]
+__all__ = ["output_files", "read_template", "render_html", "tables", "write_report"]
 
 _VERDICTS = ("identified", "weak", "not identified")
 _SHOWN_LINKS = 10  # of a factor on its card
@@ -45,9 +45,9 @@ def render_html(content: Content) -> str:
     content : dict
         From `build_content`.
     """
-    script = _template("report.js")
+    script = read_template("report.js")
     environment = Environment(
-        loader=DictLoader({"report.html": _template("report.html")}),
+        loader=DictLoader({"report.html": read_template("report.html")}),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,
@@ -78,7 +78,7 @@ def render_html(content: Content) -> str:
         if content["settings"].get("likelihood") == "multinomial"
         else "Typical features",
         page_data=_page_data(content, factors),
-        css=Markup(_template("report.css")),
+        css=Markup(read_template("report.css")),
         script=Markup(script),
         script_hash=_hash(script),
     )
@@ -228,7 +228,8 @@ _FILTERS = {
 }
 
 
-def _template(name: str) -> str:
+def read_template(name: str) -> str:
+    """The text of a file of the folder of templates."""
     return files("sparsevae.report").joinpath("templates", name).read_text("utf-8")
 
 

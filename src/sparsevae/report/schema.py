@@ -162,5 +162,6 @@ class Content(TypedDict):
     certificate: JSON | None
     history: History
     fit: Fit
+    groups: JSON | None
     settings: JSON
     run: JSON

@@ -39,6 +39,9 @@ def summarise(content: Content) -> list[str]:
     stability = content["stability"]
     if stability is not None:
         sentences.append(_returns(factors, stability))
+    groups = content.get("groups")
+    if groups is not None:
+        sentences.append(_shared(groups))
     largest = max(factors, key=lambda factor: factor["variance_explained"] or 0.0)
     if largest["label"]:
         known_by = "is named by" if largest["anchors"] else "shows most in"
@@ -77,6 +80,15 @@ def _verdicts(table: list[JSON]) -> str:
     ]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return f"Of the {count(len(table), 'factor')}, {listed}: the cards say why."
+
+
+def _shared(groups: JSON) -> str:
+    """Which factors are shared by the groups, and which are not."""
+    roles = groups["roles"]
+    shared = sum(role == "shared" for role in roles.values())
+    others = [f"{name} belongs to {role}" for name, role in roles.items() if role != "shared"]
+    start = f"{shared} of {len(roles)} factors are shared by all {len(groups['names'])} groups"
+    return start + (f"; {', '.join(others)}." if others else ".")
 
 
 def _returns(factors: list[Factor], stability: Refits) -> str:

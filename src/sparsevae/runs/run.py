@@ -21,6 +21,7 @@ from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.identifiability import Stability
 from sparsevae.identifiability.records import stability_from_record, stability_record
 from sparsevae.inspection.codes import Codes
+from sparsevae.inspection.drift import Drift
 from sparsevae.io import ReadOptions, TableFile, read_table
 from sparsevae.io.formats import how_to_drop
 from sparsevae.io.record import read_record, to_json
@@ -42,6 +43,10 @@ __all__ = ["Run"]
 
 Evidence = JSON
 """Plain values that JSON can hold: the certificate, ablations, curves and samples that a report shows."""
+
+
+# Names are compared when a table is read; an array or sparse matrix cannot show them.
+_NAMES_COMPARED = "X (does not have valid|has) feature names"
 
 
 class Run:
@@ -316,6 +321,21 @@ class Run:
         codes = _codes(self.model(), table)
         return _examine(self.model(), table, codes, seen_in_fit=self._saw(table))
 
+    def drift(self, table: TableFile | str | Path, *, level: float = 0.05) -> Drift:
+        """What has changed between the table of the fit and another one.
+
+        Parameters
+        ----------
+        table : TableFile, str or Path
+            From `Run.read_table`, or the path of a file to be read by it.
+        level : float
+            See `SparseVAE.drift`.
+        """
+        table = self._as_table(table)
+        with python_warnings.catch_warnings():
+            python_warnings.filterwarnings("ignore", message=_NAMES_COMPARED)
+            return self.model().drift(table.for_estimator(), level=level)
+
     def stability(self) -> Stability | None:
         """The result of refits, or None where there are none."""
         file = self.path / STABILITY_FILES[0]
@@ -372,8 +392,7 @@ class Run:
 
 def _codes(model: SparseVAE, table: TableFile) -> Codes:
     with python_warnings.catch_warnings():
-        # The names were compared when the table was read; an array or sparse matrix cannot show them.
-        python_warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        python_warnings.filterwarnings("ignore", message=_NAMES_COMPARED)
         return model.codes(table.for_estimator())
 
 

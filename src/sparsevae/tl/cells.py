@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,7 +48,7 @@ def sparse_vae(
         Features to fit: a boolean column of ``var``, or a mask; False for all. By default those of
         ``var["highly_variable"]`` where it exists, and all else.
     batch_key : str, optional
-        Column of ``obs`` with the batch of each cell.
+        Column of ``obs`` with the batch of each cell; what differs between batches is no factor.
     likelihood : str or dict
         As for `SparseVAE`; "auto" looks at the values. For MuData also a dict from modality to likelihood.
     key_added : str
@@ -179,12 +178,6 @@ def _groups(adata: Any, batch_key: str | None) -> dict[str, Any]:
         raise DataError(
             f"Expected a column '{batch_key}' in obs, with the batch of each cell; there is "
             f"{list_names(list(adata.obs.columns)) or 'none'}. Name one of them."
-        )
-    if "groups" not in inspect.signature(SparseVAE.fit_codes).parameters:
-        raise ParameterError(
-            f"Expected no batch_key; got '{batch_key}', and this version cannot fit groups of rows yet. "
-            "Leave "
-            "it out, or remove the batch effect first."
         )
     return {"groups": adata.obs[batch_key].astype(str).to_numpy()}
 

@@ -9,6 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from sparsevae.annotations.missing import has_missing
 from sparsevae.modules import Batch, Observation
 
 __all__ = ["Batches", "RowSource"]
@@ -23,8 +24,15 @@ class RowSource:
     Parameters
     ----------
     X : ndarray, memmap or CSR matrix of shape (n_samples, n_features)
+        NaN for what is missing.
     observation : Observation
     device : torch.device
+    weight : array of shape (n_samples,), optional
+        How often each row counts.
+    group : integer array of shape (n_samples,), optional
+        Group of each row.
+    exposure : array of shape (n_samples,), optional
+        Known size of each row.
     """
 
     def __init__(
@@ -32,15 +40,23 @@ class RowSource:
         X: np.ndarray | sparse.csr_matrix,
         observation: Observation,
         device: torch.device | str = "cpu",
+        *,
+        weight: np.ndarray | None = None,
+        group: np.ndarray | None = None,
+        exposure: np.ndarray | None = None,
     ) -> None:
         self.X, self.observation, self.device = X, observation, torch.device(device)
         self.n_samples, self.n_features = X.shape
+        self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+        self.group = None if group is None else torch.as_tensor(group, dtype=torch.long)
+        self.exposure = None if exposure is None else torch.as_tensor(exposure, dtype=torch.float32)
+        self.has_missing = has_missing(X)
         self._resident: Batch | None = None
         small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
         if not sparse.issparse(X) and not isinstance(X, np.memmap) and small:
             step = max(1, _CELLS_AT_ONCE // max(1, self.n_features))
             blocks = [observation.to_model_units(X[i : i + step]) for i in range(0, self.n_samples, step)]
-            self._resident = observation.batch(torch.cat(blocks).to(self.device))
+            self._resident = self._observe(torch.cat(blocks), torch.arange(self.n_samples))
 
     def batch(self, index: Tensor) -> Batch:
         """Rows by position: n of them, or (R, n) for an index of that shape."""
@@ -49,8 +65,19 @@ class RowSource:
         flat = index.reshape(-1).numpy()
         block = self.X[flat]
         dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        x = self.observation.to_model_units(dense).to(self.device)
-        return self.observation.batch(x.reshape(*index.shape, self.n_features))
+        x = self.observation.to_model_units(dense)
+        return self._observe(x.reshape(*index.shape, self.n_features), index)
+
+    def _observe(self, x: Tensor, index: Tensor) -> Batch:
+        """A batch of rows in model units, of which these are the positions."""
+        x, observed = x.to(self.device), None
+        if self.has_missing:
+            observed = ~x.isnan()
+            x = torch.where(observed, x, 0.0)
+        weight = None if self.weight is None else self.weight[index].to(x)
+        group = None if self.group is None else self.group[index].to(self.device)
+        exposure = None if self.exposure is None else self.exposure[index].to(self.device)
+        return self.observation.batch(x, observed=observed, weight=weight, group=group, exposure=exposure)
 
 
 class Batches:
@@ -64,12 +91,27 @@ class Batches:
     batch_size : int
     generator : torch.Generator
         Of the shuffling.
+
+    Attributes
+    ----------
+    n_rows, n_batches : int
+    n_samples : float
+        Rows, each as often as its weight says.
     """
 
     def __init__(self, source: RowSource, rows: Tensor, batch_size: int, generator: torch.Generator) -> None:
         self.source, self.rows, self.generator = source, rows, generator
         self.n_rows = rows.shape[-1]
         self.n_batches = max(1, round(self.n_rows / batch_size))
+        self.n_samples: float = self.n_rows
+        if source.weight is not None:
+            self.n_samples = float(source.weight[rows].double().sum()) / max(1, rows.shape[:-1].numel())
+
+    def fraction(self, batch: Batch) -> float:
+        """What part of the rows a batch is, each as often as its weight says."""
+        if batch.weight is None:
+            return batch.n_rows / self.n_rows
+        return float(batch.weight.double().sum()) / batch.weight.shape[:-1].numel() / self.n_samples
 
     def shuffled(self) -> Iterator[Batch]:
         """Every row once, in batches of nearly equal size: a last crumb would be noise at full step."""

@@ -179,7 +179,7 @@ def train(
         If no replicate has finite terms left.
     """
     log = TrainingLog() if log is None else log
-    optimizer = ProximalAdam(module, batches.n_rows) if optimizer is None else optimizer
+    optimizer = ProximalAdam(module, batches.n_samples) if optimizer is None else optimizer
     mask = module.mask
     training_begins()
     for phase in phases:
@@ -228,8 +228,8 @@ def held_out_bound(module: LatentModule, rows: Batches) -> Tensor:
         # step: where rows are few, a step costs more than they do.
         draws = [torch.randn(batch.n_rows, module.n_noise, generator=generator) for _ in range(n_draws)]
         noise = torch.cat(draws).to(batch.x.device)
-        loss = module.step(batch.repeated(n_draws), noise, rows.n_rows).loss
-        total = total - (loss.reconstruction + loss.kl) * (batch.n_rows / rows.n_rows)
+        loss = module.step(batch.repeated(n_draws), noise, rows.n_samples).loss
+        total = total - (loss.reconstruction + loss.kl) * rows.fraction(batch)
     module.train(training)
     return torch.as_tensor(total)
 
@@ -245,17 +245,17 @@ def _epoch(
 ) -> dict[str, Tensor]:
     """One pass over the rows; the terms of the objective, averaged over them."""
     module.train()
-    n_rows, n_seen = batches.n_rows, 0
+    n_samples, n_seen, seen = batches.n_samples, 0, 0.0
     terms: dict[str, Tensor] = {}
     statistics = Statistics()
     if phase.full_batch:
         optimizer.zero_grad()
     for batch in batches.sequential() if phase.full_batch else batches.shuffled():
-        fraction = batch.n_rows / n_rows
+        fraction = batches.fraction(batch)
         noise = torch.randn(*module.replicates, batch.n_rows, module.n_noise, generator=generator)
         # The last steps, on all rows, are to have little noise in their gradient: all features too.
         batch = module.thin(batch, generator, every_feature=phase.full_batch)
-        loss, sums = module.step(batch, noise.to(batch.x.device), n_rows)
+        loss, sums = module.step(batch, noise.to(batch.x.device), n_samples)
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
             (objective * fraction).backward()
@@ -266,16 +266,14 @@ def _epoch(
         statistics = statistics + sums
         for name, value in loss._asdict().items():
             terms[name] = terms.get(name, torch.zeros_like(value)) + value.detach() * fraction
-        n_seen += batch.n_rows
-        if n_seen < n_rows and stop_requested():
+        n_seen, seen = n_seen + batch.n_rows, seen + fraction
+        if n_seen < batches.n_rows and stop_requested():
             # Some of the rows are not enough for the closed forms, nor for a step with the gradient of all.
-            return {name: value * (n_rows / n_seen) for name, value in terms.items()} | module.penalties(
-                n_rows
-            )
+            return {name: value / seen for name, value in terms.items()} | module.penalties(n_samples)
     if phase.full_batch:
         optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
-    module.update(statistics, n_rows)
-    return terms | module.penalties(n_rows)
+    module.update(statistics, n_samples)
+    return terms | module.penalties(n_samples)
 
 
 def _record(module: LatentModule, terms: dict[str, Tensor], phase: Phase, epoch: int, rate: float) -> Record:

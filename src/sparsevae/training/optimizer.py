@@ -102,8 +102,8 @@ class ProximalAdam:
     Parameters
     ----------
     module : LatentModule
-    n_samples : int
-        Training rows, over which the prior is spread.
+    n_samples : float
+        Training rows, by weight, over which the prior is spread.
     max_norm : float
         Gradients of the network are clipped to this norm, each replicate by itself.
     penalty_scale : float
@@ -111,7 +111,7 @@ class ProximalAdam:
     """
 
     def __init__(
-        self, module: LatentModule, n_samples: int, *, max_norm: float = 100.0, penalty_scale: float = 1.0
+        self, module: LatentModule, n_samples: float, *, max_norm: float = 100.0, penalty_scale: float = 1.0
     ) -> None:
         self.module, self.n_samples, self.max_norm = module, n_samples, max_norm
         self.penalty_scale = penalty_scale

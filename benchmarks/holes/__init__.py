@@ -1,0 +1,1 @@
+"""Tables with holes, groups, levels and drift: what the fits make of them."""

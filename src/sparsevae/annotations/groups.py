@@ -1,0 +1,66 @@
+"""Groups of rows: studies, batches, countries."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from sparsevae.aliases import Matrix
+from sparsevae.exceptions import DataError, DataWarning
+from sparsevae.validation import shown
+
+__all__ = ["check_groups", "number_groups"]
+
+
+def check_groups(groups: Any, X: Matrix) -> np.ndarray | None:
+    """Labels of the rows' groups as an array of strings and numbers; None where there are none.
+
+    Parameters
+    ----------
+    groups : None or array of shape (n_samples,)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    """
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (X.shape[0],):
+        raise DataError(
+            f"Expected a group for each of {X.shape[0]} rows; got groups of shape {labels.shape}. Pass one "
+            "label per row."
+        )
+    if labels.dtype.kind not in "iub":
+        missing = np.array([label is None or label != label for label in labels])
+        if missing.any():
+            raise DataError(
+                f"Expected a group for each row; got missing ones in {int(missing.sum())} rows. Give these "
+                "rows a group of their own, or leave them out."
+            )
+        labels = labels.astype(str)
+    return labels
+
+
+def number_groups(labels: np.ndarray, known: np.ndarray, depth: int) -> np.ndarray:
+    """Position of each label among the known ones, -1 for new ones, which are said to be new.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+    known : ndarray of shape (n_groups,)
+        Sorted.
+    depth : int
+        Calls between the user's line and this function.
+    """
+    labels = labels.astype(known.dtype) if labels.dtype.kind in "iub" else labels.astype(str)
+    position = np.searchsorted(known, labels).clip(0, len(known) - 1)
+    unseen = known[position] != labels
+    if unseen.any():
+        names = shown(sorted({str(label) for label in labels[unseen]}))
+        warnings.warn(
+            f"Groups that fit did not see: {names}. They are taken together as one new group, whose shift of "
+            "each feature is estimated from its rows.",
+            DataWarning,
+            stacklevel=depth + 1,
+        )
+    return np.where(unseen, -1, position)

@@ -1,0 +1,63 @@
+"""``sparsevae drift``: what a new table has changed against the one that was fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
+from sparsevae.cli.options import DropOption, HeaderOption, IdColumnOption, JsonOption, TableArgument
+from sparsevae.exceptions import DataError
+from sparsevae.report.drift_page import write_drift
+from sparsevae.runs import Run
+
+__all__ = ["drift"]
+
+
+@one_sentence_errors
+def drift(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    table: TableArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="A page, with its content as JSON beside it."
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="Chance of a false alarm, over all features and over all factors.")
+    ] = 0.05,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier page.")] = False,
+    as_json: JsonOption = False,
+    drop: DropOption = None,
+    id_column: IdColumnOption = None,
+    header: HeaderOption = None,
+) -> None:
+    """Say whether the mix of factors in a new table has moved, or a feature follows its factors no more.
+
+    The first is a change of what comes in; the second is a fault: a sensor, a form, a pipeline. A feature is
+    judged by what the other features of its row say of it. The exit code is 0 in either case.
+    """
+    if output is not None:
+        _check_output(output, force=force)
+    fitted = Run.open(run)
+    with collect_warnings():
+        data = fitted.read_table(table, drop=drop or (), id_column=id_column, header=header)
+        found = fitted.drift(data, level=level)
+    if output is not None:
+        title = f"Drift of {data.path.name} from {fitted.record['data']['file']}"
+        page, beside = write_drift(found, output, title)
+        say(f"Wrote {page} and {beside.name}.")
+    if as_json:
+        print_json({"run": str(run), **found.to_dict()})
+    else:
+        print(found.summary())
+
+
+def _check_output(path: Path, *, force: bool) -> None:
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"Expected an output file that ends in .html; got {path.name}.")
+    if path.exists() and not force:
+        raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
