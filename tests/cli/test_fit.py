@@ -270,4 +270,4 @@ def test_a_table_with_empty_cells_is_fitted_and_read_again(quick, tmp_path, rng)
     assert result.exit_code == 0, result.stderr
     assert "2 cells are empty or NA (0.5%) and counted as missing" in result.stderr
     assert pd.read_csv(tmp_path / "run" / "factors.csv", index_col=0).notna().all(axis=None)
-    assert invoke("report", tmp_path / "run").exit_code == 0
+    assert invoke("report", tmp_path / "run", "-o", tmp_path / "r.html").exit_code == 0

@@ -382,7 +382,8 @@ def _say_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None) 
     share = n_missing / (X.shape[0] * X.shape[1])
     cells = "1 cell is" if n_missing == 1 else f"{n_missing} cells are"
     return [
-        f"{cells} empty or NA ({share:.1%}) and counted as missing, the first in column {_name(names, column)}, {_row(row, lines)}."
+        f"{cells} empty or NA ({share:.1%}) and counted as missing, the first in column "
+        f"{_name(names, column)}, {_row(row, lines)}."
     ]
 
 
