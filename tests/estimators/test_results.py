@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sparsevae import SparseVAE
-from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.metrics import npmi_coherence
 
 # -- samples -------------------------------------------------------------------------------------------------
@@ -43,7 +43,8 @@ def test_samples_that_cannot_be_listed_are_refused(fitted, make_table):
 
 def test_a_model_of_version_0_1_asks_for_the_table(request):
     saved = request.path.parents[1] / "saved" / "0.1"
-    model = SparseVAE.load(saved / "SparseVAE-gaussian")
+    with pytest.warns(DataWarning, match="saved by sparsevae 0.1.0"):
+        model = SparseVAE.load(saved / "SparseVAE-gaussian")
     with pytest.raises(DataError, match=r"saved by version 0\.1\. Pass the table as X"):
         model.top_samples(1)
 

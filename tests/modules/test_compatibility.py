@@ -63,8 +63,10 @@ def test_a_module_of_version_0_1_is_the_same_today(
     saved = upgrade_saved_module(written_by_0_1(module), kind)
     again = kind.from_dict(saved, make_observation(likelihood))
     assert again.config == module.config
-    units = torch.stack([module.observation.location, module.observation.scale]).double()
-    module.observation.set_extra_state(units)  # version 0.1 had units in float32
+    observation = module.observation
+    levels = torch.zeros_like(observation.scale)
+    units = torch.stack([observation.location, observation.scale, levels]).double()
+    observation.set_extra_state(units)  # version 0.1 had units in float32
     assert same_state(again, module)
     batch = make_batch(likelihood)
     batch = module.observation.batch(batch.x.float())

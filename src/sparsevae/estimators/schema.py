@@ -12,7 +12,7 @@ from sparsevae.exceptions import DataError
 
 __all__ = ["check_state"]
 
-_G, _K, _ANY = "features", "factors", "any"
+_G, _K, _N, _ANY = "features", "factors", "columns", "any"
 # Shapes of fitted arrays of numbers; those in _FINITE have no NaN.
 _SHAPES: dict[str, tuple[str, ...]] = {
     "mask_": (_G, _K),
@@ -27,9 +27,10 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "variance_shares_": (_G, _K),
     "variance_explained_": (_K,),
     "group_loadings_": (_ANY, _K),
+    "levels_": (_N, _ANY),
 }
 _FINITE = ("mask_", "components_", "inclusion_", "inclusion_rate_", "factor_covariance_", "group_loadings_")
-_TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_G,), "group_names_": (_ANY,)}
+_TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_N,), "group_names_": (_ANY,)}
 _FRAMES = ("history_", "starts_")
 _COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")
 
@@ -53,7 +54,10 @@ def check_state(fitted: Mapping[str, Any], owner: type) -> None:
         value = fitted.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < (name != "n_iter_"):
             raise DataError(f"Expected {name} to be a whole number; got {value!r}")
-    sizes = {_G: fitted["n_features_in_"], _K: fitted["_n_features_out"]}
+    absences = fitted.get("absent_columns_", np.zeros(0))  # each has a column of its own in the model
+    _check_array("absent_columns_", absences, (_ANY,), {}, "biuf")
+    sizes = {_G: fitted["n_features_in_"] + len(absences), _K: fitted["_n_features_out"]}
+    sizes[_N] = fitted["n_features_in_"]
     for name, value in fitted.items():
         if not isinstance(name, str) or not name.isidentifier() or hasattr(owner, name):
             raise DataError(f"Expected the name of a fitted attribute; got {name!r}")

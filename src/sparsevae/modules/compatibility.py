@@ -21,6 +21,7 @@ _RENAMED = {
     "noise_scale": "nuisance.noise_scale",
     "log_dispersion": "nuisance.log_dispersion",
 }
+_UNITS = "observation._extra_state"
 
 
 def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> 
     Parameters
     ----------
     saved : mapping
-        Of version 0.1 if it has its rates beside the tensors; else returned as it is.
+        Of version 0.1 if it has its rates beside the tensors.
     kind : type
         The module's class.
 
@@ -38,7 +39,7 @@ def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> 
     In version 0.1 every module was a sparse VAE with parts switched off, and kept the tensors of those parts.
     """
     if "rates" in saved:
-        return dict(saved)
+        return {**saved, "tensors": _with_levels(saved["tensors"])}
     config = {**saved["config"], "authors_arithmetic": saved["config"].get("released", False)}
     if config.get("groups") is not None:
         config["groups"] = tuple(config["groups"])
@@ -48,5 +49,13 @@ def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> 
     return {
         "config": {name: value for name, value in config.items() if name in known},
         "rates": {"spike_rate": saved["spike_rate"], "slab_rate": saved["slab_rate"]},
-        "tensors": {**tensors, "observation._extra_state": torch.stack(units)},
+        "tensors": _with_levels({**tensors, _UNITS: torch.stack(units)}),
     }
+
+
+def _with_levels(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Units with the row about levels, which tables had none of before."""
+    units = tensors.get(_UNITS)
+    if not isinstance(units, torch.Tensor) or units.ndim != 2 or len(units) != 2:
+        return dict(tensors)
+    return {**tensors, _UNITS: torch.cat([units, torch.zeros_like(units[:1])])}

@@ -166,10 +166,7 @@ class Observation(nn.Module):
 
     def set_extra_state(self, state: Tensor) -> None:
         """Take back what `get_extra_state` gave."""
-        units = state.detach().cpu().double().numpy()
-        # Models of earlier versions have two rows.
-        absent = np.zeros((3 - len(units), self.n_features))
-        self._units = np.concatenate([units, absent])
+        self._units = state.detach().cpu().double().numpy()
 
     def to_user_units(self, x: Tensor) -> Tensor:
         """Values back in the units of the table."""
