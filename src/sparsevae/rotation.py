@@ -156,6 +156,8 @@ def rotate_slopes(
 
 
 _MAX_ITERATIONS = 500
+_FIRST_ITERATIONS = 40  # of all starts; the best quarter goes on,
+_FEWEST_STARTS = 5  # but not fewer than this
 _MAX_HALVINGS = 30
 _VARIMAX_TOLERANCE = 1e-8
 _TOLERANCE = 1e-5
@@ -210,13 +212,22 @@ def _descend(
     T = np.empty((n_starts, n_factors, n_factors))
     T[0] = np.eye(n_factors)
     T[1:] = np.linalg.qr(rng.standard_normal((n_starts - 1, n_factors, n_factors)))[0]
-    for level in _smoothing_levels(epsilon)[:-1]:
+    levels = _smoothing_levels(epsilon)
+    if len(levels) == 1:  # no smoother loss on which starts would be given up
+        T = _gradient_projection(objective, T, epsilon, _TOLERANCE * size, _FIRST_ITERATIONS)
+        T = _best(objective, T, epsilon, max(_FEWEST_STARTS, len(T) // 4))
+    for level in levels[:-1]:
         T = _gradient_projection(objective, T, level, 10.0 * _TOLERANCE * size)
-        loss, _ = objective(np.linalg.inv(T), level)
-        T = T[np.argsort(loss, kind="stable")[: (len(T) + 1) // 2]]
+        T = _best(objective, T, level, (len(T) + 1) // 2)
     T = _gradient_projection(objective, T, epsilon, _TOLERANCE * size)
     loss, _ = objective(np.linalg.inv(T), epsilon)
     return T, loss
+
+
+def _best(objective: _Objective, T: np.ndarray, level: float, n_kept: int) -> np.ndarray:
+    """The starts of the lowest losses."""
+    loss, _ = objective(np.linalg.inv(T), level)
+    return T[np.argsort(loss, kind="stable")[:n_kept]]
 
 
 def _smoothing_levels(epsilon: float) -> list[float]:
@@ -228,7 +239,11 @@ def _smoothing_levels(epsilon: float) -> list[float]:
 
 
 def _gradient_projection(
-    objective: _Objective, T: np.ndarray, epsilon: float, tolerance: float
+    objective: _Objective,
+    T: np.ndarray,
+    epsilon: float,
+    tolerance: float,
+    max_iterations: int = _MAX_ITERATIONS,
 ) -> np.ndarray:
     """Descend from every start T (start × factor × factor) at once; those that have arrived drop out."""
     T = T.copy()
@@ -236,7 +251,7 @@ def _gradient_projection(
     running = np.arange(len(T))
     inverse = np.linalg.inv(T)
     loss, slope = objective(inverse, epsilon)
-    for _ in range(_MAX_ITERATIONS):
+    for _ in range(max_iterations):
         # dQ/dT, then its part along the manifold of unit columns.
         gradient = -_transposed(inverse) @ slope @ _transposed(inverse)
         gradient -= T[running] * (T[running] * gradient).sum(1, keepdims=True)

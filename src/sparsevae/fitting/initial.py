@@ -39,7 +39,7 @@ def pytorch_start_(module: LatentModule, generator: torch.Generator) -> None:
     assert isinstance(decoder, MaskedDecoder), "generators begin at the features' means"
     layers: list[tuple[Tensor, Tensor | None]] = [
         *zip(encoder.hidden_weights, encoder.hidden_biases, strict=True),
-        (encoder.mean_weight, encoder.mean_bias),
+        *([] if encoder.mean_weight is None else [(encoder.mean_weight, encoder.mean_bias)]),
         (encoder.log_variance_weight, encoder.log_variance_bias),
         *zip(decoder.hidden_weights, decoder.hidden_biases, strict=True),
         (decoder.heads, decoder.intercept),

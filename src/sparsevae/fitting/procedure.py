@@ -143,7 +143,9 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     state.candidates = trained
     state.chosen, state.starts = _choose(trained, data)
     if state.spine is not None:
-        state.chosen = simplest(state.starts["bound"].to_numpy(), settings.gain_kept)
+        # What sparse links have cost already counts.
+        kept = min(settings.gain_kept / state.spine.gain_kept, 1.0)
+        state.chosen = simplest(state.starts["bound"].to_numpy(), kept)
         state.starts["chosen"] = np.arange(len(trained)) == state.chosen
     return state
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
+from sparsevae.fitting.agreement import matched_correlations
 from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.initial import start_at_means_
@@ -31,8 +32,14 @@ from sparsevae.training import Batches
 
 __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
-_SHRINKAGES = (0.0, 0.02, 0.05, 0.1)  # of the path: what the lasso takes off a loading; last, the ladder's
+_SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
+_HALVINGS = 3  # of the rows, to see what returns
+_FEATURES_COMPARED = 1000  # at most, to see what returns
+_SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
+_RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
+_LEAST_RETURNING = 1 / 3  # of the factors, or there are too many of them
+_FEW = 6  # factors that are not too many
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _RUNGS = 6  # from the lasso to the spike and slab
 _SWEEPS = 12  # of coordinate descent on each rung
@@ -55,6 +62,13 @@ class Spine(NamedTuple):
     factors: LinearFactors
     shrinkage: float
     path: list[tuple[float, float, int]]
+
+    @property
+    def gain_kept(self) -> float:
+        """Fraction of the best gain of the path that the chosen point has."""
+        gains = {shrinkage: gain for shrinkage, gain, _ in self.path}
+        best = max(gains.values(), default=0.0)
+        return min(gains[self.shrinkage] / best, 1.0) if best > 0 else 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values and arrays."""
@@ -85,7 +99,7 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         return None
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
-    analyse, path = _choose_axes(data, varying, n_factors)
+    analyse, n_factors, path = _choose_axes(data, varying, n_factors)
     chosen = 0.0
     if path:
         best = max(gain for _, gain, _ in path)
@@ -99,21 +113,46 @@ Analysis = Callable[[np.ndarray, int], LinearFactors]
 Path = list[tuple[float, float, int]]
 
 
-def _choose_axes(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[Analysis, Path]:
-    """Rotated factors, or for counts parts that only add up, and held-out gains along the path.
+def _choose_axes(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[Analysis, int, Path]:
+    """Rotated factors, or for counts parts that only add up; how many; held-out gains along the path.
 
-    Parts come back more often in other rows and have fewer links; where a table has contrasts they miss most
-    of it, and rotated factors take their place.
+    Parts have fewer links. They are taken where as many of them return in other rows, unless the table has
+    contrasts and they miss most of it. Where next to nothing returns there are too many factors, and half as
+    many are tried.
     """
     if data.validation is None:
-        return analyse_factors, []
+        return analyse_factors, n_factors, []
+    counts = bool(data.source.observation.count_columns.all())
+    kinds: list[Analysis] = [find_parts, analyse_factors] if counts else [analyse_factors]
+    training = encoder_inputs(data.training)[:, varying]
+    while n_factors > _FEW or counts:
+        returning = [_n_returning(analyse, training, n_factors) for analyse in kinds]
+        if n_factors <= _FEW or max(returning) >= _LEAST_RETURNING * n_factors:
+            kinds = kinds if counts and returning[0] >= returning[1] else [analyse_factors]
+            break
+        n_factors = math.ceil(n_factors / 2)
     rotated = _path(analyse_factors, data, varying, n_factors)
-    if not data.source.observation.count_columns.all():
-        return analyse_factors, rotated
-    parts = _path(find_parts, data, varying, n_factors)
-    if max(gain for _, gain, _ in parts) >= _PARTS_KEEP * max(gain for _, gain, _ in rotated):
-        return find_parts, parts
-    return analyse_factors, rotated
+    if find_parts in kinds:
+        parts = _path(find_parts, data, varying, n_factors)
+        if max(gain for _, gain, _ in parts) >= _PARTS_KEEP * max(gain for _, gain, _ in rotated):
+            return find_parts, n_factors, parts
+    return analyse_factors, n_factors, rotated
+
+
+def _n_returning(analyse: Analysis, X: np.ndarray, n_factors: int) -> float:
+    """Factors that features show, and that come back in the other half of the rows: mean of some halvings."""
+    X = X[:, :: math.ceil(X.shape[1] / _FEATURES_COMPARED)]
+    n_factors, rng, found = min(n_factors, X.shape[1] - 1), np.random.default_rng(0), []
+    for _ in range(_HALVINGS):
+        codes = []
+        for rows in np.array_split(rng.permutation(len(X)), 2):
+            half = X[rows]
+            scale = np.maximum(np.nanstd(half, 0), 1e-6)
+            factors = analyse((half - np.nanmean(half, 0)) / scale, n_factors)
+            shown = (np.square(factors.loadings) >= _SHOWN_BY[1]).sum(0) >= _SHOWN_BY[0]
+            codes.append(np.nan_to_num(X / scale) @ factors.maps()[:, shown])
+        found.append((matched_correlations(*codes) >= _RETURNS).sum())
+    return float(np.mean(found))
 
 
 def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:
@@ -234,7 +273,10 @@ def _analyse(
 
 @torch.no_grad()
 def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
-    module = new_module(settings, data, 1).select(0)
+    # Factors are read off a row by the posterior of the linear model, and stay so: an encoder that learns
+    # turns the axes. Rows with holes need a map each; their encoder learns, and begins there.
+    held = replace(settings.config, held_means=not settings.config.holes, input_dropout=0.0)
+    module = new_module(replace(settings, config=held), data, 1).select(0)
     factors, n_used = spine.factors, spine.factors.n_factors
 
     def tensor(values: np.ndarray) -> torch.Tensor:
@@ -244,7 +286,8 @@ def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEM
     if settings.config.hidden_sizes:
         module.decoder.heads.zero_()
     encoder = module.encoder
-    encoder.mean_weight.zero_()
+    if encoder.mean_weight is not None:
+        encoder.mean_weight.zero_()
     encoder.log_variance_weight.zero_()
     encoder.log_variance_bias.zero_()
     variances = np.diag(factors.posterior_covariance())

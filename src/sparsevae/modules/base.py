@@ -52,6 +52,8 @@ class ModuleConfig:
         Groups of rows that the model knows of; 0 for none.
     group_shifts, group_variances : bool
         See `modules.groups.Groups`.
+    held_means : bool
+        Whether the means of the encoder are a linear map that training leaves alone: see `Encoder`.
     """
 
     n_factors: int
@@ -64,6 +66,7 @@ class ModuleConfig:
     n_groups: int = 0
     group_shifts: bool = True
     group_variances: bool = True
+    held_means: bool = False
 
 
 class Loss(NamedTuple):
@@ -167,6 +170,7 @@ class LatentModule(nn.Module, ABC):
             generator=generator,
             linear_path=self.config.linear_path,
             n_marks=self.n_marks,
+            held_means=self.config.held_means,
         )
 
     @property

@@ -34,7 +34,12 @@ class Encoder(nn.Module):
         Whether to have A. Without it the encoder is the plain MLP of the paper.
     n_marks : int
         Marks of a row.
+    held_means : bool
+        Whether the means are :math:`A x + m` with A and m that training leaves alone, M = 0.
     """
+
+    mean_bias: Tensor
+    linear: Tensor | None
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class Encoder(nn.Module):
         generator: torch.Generator | None = None,
         linear_path: bool = True,
         n_marks: int = 0,
+        held_means: bool = False,
     ) -> None:
         super().__init__()
         self.replicates = tuple(replicates)
@@ -63,13 +69,17 @@ class Encoder(nn.Module):
         )
         self.hidden_biases = nn.ParameterList(constant(width) for width in widths[1:])
         # With a linear path the MLP begins small: a correction that has yet to be learnt.
-        self.mean_weight = normal(n_factors, widths[-1], 0.1 if linear_path else 1.0)
-        self.mean_bias = constant(n_factors)
+        self.mean_weight = None if held_means else normal(n_factors, widths[-1], 0.1 if linear_path else 1.0)
         self.log_variance_weight = normal(n_factors, widths[-1], 0.01)
         self.log_variance_bias = constant(n_factors, -1.0)
-        self.linear = (
-            nn.Parameter(torch.zeros(*self.replicates, n_factors, n_features)) if linear_path else None
-        )
+        bias = torch.zeros(*self.replicates, n_factors)
+        path = torch.zeros(*self.replicates, n_factors, n_features) if linear_path else None
+        if held_means:
+            self.register_buffer("mean_bias", bias)
+            self.register_buffer("linear", path)
+        else:
+            self.mean_bias = nn.Parameter(bias)
+            self.linear = None if path is None else nn.Parameter(path)
 
         def marks(n_outputs: int) -> nn.Parameter | None:
             return nn.Parameter(torch.zeros(*self.replicates, n_outputs, n_marks)) if n_marks else None
@@ -100,7 +110,9 @@ class Encoder(nn.Module):
 
     def moments(self, x: Tensor, h: Tensor, marks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log variance of the factors from the inputs, their last hidden layer and the marks."""
-        mean = _affine(h, self.mean_weight, self.mean_bias)
+        mean = self.mean_bias.unsqueeze(-2)
+        if self.mean_weight is not None:
+            mean = _affine(h, self.mean_weight, self.mean_bias)
         if self.linear is not None:
             mean = mean + x @ self.linear.mT
         log_variance = _affine(h, self.log_variance_weight, self.log_variance_bias)
@@ -120,7 +132,8 @@ class Encoder(nn.Module):
             :math:`B\,\mathrm{diag}(\sigma^2)B^\top` at the average log variances, which is exact where B is a
             permutation or a scaling.
         """
-        self.mean_weight.copy_(matrix @ self.mean_weight)
+        if self.mean_weight is not None:
+            self.mean_weight.copy_(matrix @ self.mean_weight)
         self.mean_bias.copy_((matrix @ self.mean_bias.unsqueeze(-1)).squeeze(-1))
         if self.linear is not None:
             self.linear.copy_(matrix @ self.linear)

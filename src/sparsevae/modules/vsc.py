@@ -343,7 +343,7 @@ class _GatedEncoder(Encoder):
             n_marks=n_marks,
         )
         self.capped = capped
-        width = self.mean_weight.shape[-1]
+        width = self.log_variance_weight.shape[-1]
         draw = torch.randn(*self.replicates, n_factors, width, generator=generator)
         self.gate_weight = nn.Parameter(draw * width**-0.5)
         self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), 0.0 if capped else _OPEN))
