@@ -39,6 +39,8 @@ from sparsevae.cli.options import (
 )
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
+from sparsevae.estimators.sparse_vae import MOST_FACTORS
+from sparsevae.exceptions import ParameterError
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
@@ -61,7 +63,13 @@ def fit(
         Path, typer.Option("--out", "-o", metavar="RUN", help="Directory to write; it must be new.")
     ],
     factors: Annotated[
-        int | None, typer.Option("--factors", "-k", min=1, help="Largest number of factors. [default: 10]")
+        int | None,
+        typer.Option(
+            "--factors",
+            "-k",
+            min=1,
+            help="Largest number of factors. [default: as many as a linear analysis of the table shows]",
+        ),
     ] = None,
     likelihood: LikelihoodOption = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same fit. [default: 0]")] = None,
@@ -118,6 +126,10 @@ def fit(
         },
     )
     SparseVAE(**settings).check_parameters()
+    if "n_factors" not in settings:
+        with suppress(ParameterError):  # known anchors and the like number the factors
+            SparseVAE("auto", **settings).check_parameters()
+            settings["n_factors"] = "auto"
     with keep_log() as log, stop_on_interrupt(_announce_stop) as stop, ExitStack() as until_written:
         check_place(out, force=force)
         if write_to is not None:
@@ -138,8 +150,10 @@ def fit(
             say_table(data)
         with collect_warnings() as messages:
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
-            place.reserve(estimate_size(*data.shape, model.n_factors, model.hidden_sizes))
-            say(f"Fitting up to {model.n_factors} factors ...")
+            automatic = isinstance(model.n_factors, str)
+            most = min(MOST_FACTORS, data.shape[1]) if automatic else int(model.n_factors)
+            place.reserve(estimate_size(*data.shape, most, model.hidden_sizes))
+            say("Fitting ..." if automatic else f"Fitting up to {most} factors ...")
             started = time.perf_counter()
             # A data frame has its names; a sparse matrix cannot have any.
             names = None if hasattr(X, "columns") else data.feature_names
@@ -203,7 +217,7 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
         top = model.top_features(_TOP)
         links = model.mask_[:, model.active_factors_] != 0
         show(
-            f"{n_active} factor{'s' if n_active > 1 else ''} found, of up to {model.n_factors}; "
+            f"{n_active} factor{'s' if n_active > 1 else ''} found, of up to {model.n_factors_}; "
             f"{links.sum()} of {links.size} links between features and factors are used."
         )
         for k, name, n_links in zip(
@@ -211,6 +225,10 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
         ):
             strongest = _list_features(top[top["factor"] == name], int(n_links))
             show(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {strongest}")
+        if getattr(model, "n_linear_factors_", 0) > model.n_factors_:
+            show(
+                f"  A linear analysis shows {model.n_linear_factors_} factors: raise --factors to allow them."
+            )
         if any(model.anchor_features().values()):
             show("  (* an anchor: a feature of this factor alone)")
     else:

@@ -260,6 +260,7 @@ class FactorEstimator(TableEstimator):
     _module_class: ClassVar[type[LatentModule]]
     __metadata_request__fit: ClassVar[dict[str, str]] = {"callbacks": UNUSED}
     _takes_groups: ClassVar[bool] = False
+    _finds_n_factors: ClassVar[bool] = False  # whether n_factors may be "auto"
 
     # -- fitting --------------------------------------------------------------------------------------------
 
@@ -464,7 +465,8 @@ class FactorEstimator(TableEstimator):
         """Refuse parameters of the constructor that make no sense."""
         self._device()
         new_random_state(self.random_state)
-        check_positive("n_factors", self.n_factors, integer=True)
+        if not (self._finds_n_factors and isinstance(self.n_factors, str)):
+            check_positive("n_factors", self.n_factors, integer=True)
         if not np.iterable(self.hidden_sizes) or isinstance(self.hidden_sizes, str):
             raise ParameterError(
                 f"Expected hidden_sizes to be a tuple of widths, one per layer; got {self.hidden_sizes!r}. "

@@ -23,7 +23,8 @@ from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
-from sparsevae.fitting.constraints import anchor_entries
+from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
+from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection.codes import Codes, spread_rows
@@ -37,9 +38,11 @@ from sparsevae.modules.base import check_features_per_step
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import check_choice, check_fraction, check_positive
 
-__all__ = ["SparseVAE"]
+__all__ = ["MOST_FACTORS", "SparseVAE"]
 
 _INITS = ("auto", "rotation", "random")
+MOST_FACTORS = 50
+"""Largest number of factors that is found where none is given."""
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
@@ -53,8 +56,9 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     Parameters
     ----------
-    n_factors : int
+    n_factors : int or "auto"
         Largest number of factors; those that the data do not support end with an empty column of the mask.
+        "auto" allows as many as a linear analysis of the table shows, and one more where they are few.
     likelihood : str or dict
         "gaussian", "multinomial" (the paper's softmax), "bernoulli", "poisson", "negative_binomial",
         "ordinal", "categorical", a dict from likelihood to columns, or "auto": a look at the values decides,
@@ -120,6 +124,11 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     Attributes
     ----------
+    n_factors_ : int
+        Largest number of factors of this fit.
+    n_linear_factors_ : int
+        Number of factors that a linear analysis shows (parallel analysis), where the fit has made one. More
+        than ``n_factors_``: the table has more factors than were allowed.
     mask_ : ndarray of shape (n_features, n_factors)
         W with exact zeros; columns in order of the variance their factors explain at the encoder's means.
     components_ : ndarray of shape (n_factors, n_features)
@@ -159,9 +168,11 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     _module_class: ClassVar[type[LatentModule]] = SparseVAEModule
 
+    _finds_n_factors: ClassVar[bool] = True
+
     def __init__(
         self,
-        n_factors: int = 10,
+        n_factors: int | str = 10,
         *,
         likelihood: str | Mapping[str, Any] = "gaussian",
         recipe: str | Recipe = "default",
@@ -217,6 +228,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
     def check_parameters(self) -> None:
         """Refuse parameters of the constructor that make no sense."""
         super().check_parameters()
+        if isinstance(self.n_factors, str):
+            self._check_automatic()
         if self.n_init != "auto":
             check_positive("n_init", self.n_init, integer=True)
         check_positive("gain_kept", self.gain_kept)
@@ -237,7 +250,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         if isinstance(self.factor_covariance, str):
             check_choice("factor_covariance", self.factor_covariance, ("learned", "identity"))
         else:
-            _check_covariance(self.factor_covariance, self.n_factors)
+            _check_covariance(self.factor_covariance, int(self.n_factors))
         for name in ("spike_rate", "slab_rate", "expected_features_per_factor"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
@@ -260,15 +273,38 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
                 "example anchors={'CD3D': 0, 'CD79A': 1}."
             )
 
+    def _check_automatic(self) -> None:
+        """Refuse a number of factors to be found beside parameters that number the factors."""
+        check_choice("n_factors", self.n_factors, ("auto",))
+        given = {
+            "anchors": self.anchors is not None,
+            "init": not isinstance(self.init, str),
+            "factor_covariance": not isinstance(self.factor_covariance, str),
+            "recipe": get_recipe(self.recipe).rates is not None,
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            raise ParameterError(
+                f"Expected a number for n_factors beside {name}, which numbers the factors; got 'auto'. Pass "
+                "the largest number of factors."
+            )
+
+    def _find_n_factors(self, data: FitData) -> int:
+        """The largest number of factors: as given, or by the table."""
+        if not isinstance(self.n_factors, str):
+            return int(self.n_factors)
+        n_linear = count_linear_factors(data, data.everything)
+        return max(counts_around(n_linear, MOST_FACTORS))
+
     def _settings(self, data: FitData) -> FitSettings:
         """What the fit is asked for, resolved for a table."""
+        n_factors = self.n_factors_ = self._find_n_factors(data)
         recipe, sizes, prior = get_recipe(self.recipe), tuple(self.hidden_sizes), self.inclusion_prior
         given = None if isinstance(self.factor_covariance, str) else np.asarray(self.factor_covariance)
         covariance = self.factor_covariance if given is None else "fixed"
         config = SparseVAEConfig(
-            n_factors=self.n_factors,
+            n_factors=n_factors,
             hidden_sizes=sizes,
-            beta=1.0 / self.n_factors if recipe.kl_per_factor else 1.0,
+            beta=1.0 / n_factors if recipe.kl_per_factor else 1.0,
             linear_path=recipe.linear_path,
             features_per_step=self.features_per_step,
             input_dropout=data.input_dropout if recipe.input_dropout else 0.0,
@@ -288,7 +324,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             small=FitSettings.is_small(data, sizes),
             from_vae=recipe.rates is None and automatic and len(sizes) > 0,
             init=self.init,
-            anchors=anchor_entries(self.anchors, self.feature_names(), self.n_factors),
+            anchors=anchor_entries(self.anchors, self.feature_names(), n_factors),
             factor_covariance=given,
             spike_rate=self.spike_rate,
             slab_rate=self.slab_rate,
@@ -326,6 +362,9 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         fitted = fit_module(self._settings(data), data)
         self.starts_ = fitted.starts
         self.dropped_factors_ = fitted.dropped
+        self.__dict__.pop("n_linear_factors_", None)
+        if fitted.n_linear is not None:
+            self.n_linear_factors_ = fitted.n_linear
         if not fitted.converged and not stop_requested():
             warnings.warn(
                 f"The mask was still changing when training stopped after {len(fitted.history)} epochs. "

@@ -17,12 +17,14 @@ from scipy.stats import rankdata
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.settings import FitSettings
 from sparsevae.fitting.starts import dense_starts, sparse_start
+from sparsevae.modules import VAEModule
 from sparsevae.training import Batches
 from sparsevae.training.loop import Progress, held_out_bound
 
 __all__ = ["agreeing_counts", "matched_correlations"]
 
-_RETURNS = 0.9  # rank correlation of a factor that the other half shows too
+_RETURNS = 0.8  # rank correlation of a factor that the other half shows too
+_TRIED = 2  # numbers of factors in the second half of a large table, those that predict best in the first
 _ROWS = 2000  # rows on which the two sets of codes are compared
 
 
@@ -38,8 +40,14 @@ def agreeing_counts(
     counts : list of int
         Numbers of factors to try.
     least : float
-        Held-out bound per row that a network must exceed: what a linear model has.
+        Held-out bound per row that one of the two networks must exceed: about what a linear model has.
     progress : callable, optional
+
+    Returns
+    -------
+    list of int
+        Of a small table all numbers if there is agreement on one: a ladder for each is cheap there, and tells
+        better than few starts how many factors there are.
     """
     first_spine = settings.recipe.spine
     assert first_spine is not None
@@ -55,18 +63,26 @@ def agreeing_counts(
     scored = data.validation if data.validation is not None else data.training
     batch = data.everything.spread(_ROWS)
 
-    def codes(half: FitData, counts: list[int]) -> dict[int, np.ndarray]:
-        """Codes of rows by the networks that predict held-out rows better than the linear model."""
-        found = {}
-        for count, (vae, _) in zip(counts, dense_starts(few, half, counts, epochs, progress), strict=True):
-            if float(held_out_bound(vae, scored)) > least:
-                with torch.no_grad():
-                    found[count] = sparse_start(few, half, vae).encode(batch)[0].cpu().numpy()[:, :count]
-        return found
+    def networks(half: FitData, counts: list[int]) -> dict[int, tuple[VAEModule, float]]:
+        """The best network for each number of factors, and its held-out bound."""
+        found = [vae for vae, _ in dense_starts(few, half, counts, epochs, progress)]
+        return {k: (vae, float(held_out_bound(vae, scored))) for k, vae in zip(counts, found, strict=True)}
 
-    first = codes(halves[0], counts)
-    second = codes(halves[1], list(first)) if first else {}
-    return [k for k in second if matched_correlations(first[k], second[k]).min() >= _RETURNS]
+    def codes(half: FitData, vae: VAEModule, count: int) -> np.ndarray:
+        with torch.no_grad():
+            return sparse_start(few, half, vae).encode(batch)[0].cpu().numpy()[:, :count]
+
+    first = networks(halves[0], counts)
+    tried = sorted(counts, key=lambda k: -first[k][1])[: None if settings.small else _TRIED]
+    second = networks(halves[1], tried)
+    agreed = []
+    for k in tried:
+        pair = first[k], second[k]
+        if max(bound for _, bound in pair) > least:
+            both = [codes(half, vae, k) for half, (vae, _) in zip(halves, pair, strict=True)]
+            if matched_correlations(*both).min() >= _RETURNS:
+                agreed.append(k)
+    return counts if agreed and settings.small else sorted(agreed)
 
 
 def matched_correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:

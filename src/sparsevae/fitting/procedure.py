@@ -87,22 +87,25 @@ def fit_module(
     if settings.recipe.rates is not None:
         dropped = dict.fromkeys(dropped, "the penalty emptied its column")
     assert state.starts is not None
-    return Fitted(winner.module, history, state.starts, dropped, bool((tail == tail[-1]).all()))
+    settled = bool((tail == tail[-1]).all())
+    return Fitted(winner.module, history, state.starts, dropped, settled, state.n_linear)
 
 
 # -- stages --------------------------------------------------------------------------------------------------
 
 
 def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
-    """The linear spine, whose axes are kept unless networks agree on factors that predict rows better."""
+    """The linear spine, whose axes are kept unless networks agree on factors that predict rows as well."""
     if not settings.spine_first:
         return state
     spine = find_spine(settings, data)
     if spine is None:
         return state
+    state.n_linear = spine.n_linear
     linear = linear_candidate(settings, data, spine, progress)
     rows = data.validation if data.validation is not None else data.training
-    least = float(held_out_bound(linear.module, rows))
+    null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), linear.module))
+    least = null + settings.gain_kept * (best - null)  # networks of halves of the rows are behind a little
     state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), least, progress)
     if not state.counts:
         state.spine, state.candidates = spine, [linear]

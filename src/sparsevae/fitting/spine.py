@@ -38,9 +38,10 @@ _HALVINGS = 3  # of the rows, to see what returns
 _FEATURES_COMPARED = 1000  # at most, to see what returns
 _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
 _RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
-_LEAST_RETURNING = 1 / 3  # of the factors, or there are too many of them
+_LEAST_RETURNING = 0.36  # of the factors, or there are too many of them
 _FEW = 6  # factors that are not too many
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
+_FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do without
 _RUNGS = 6  # from the lasso to the spike and slab
 _SWEEPS = 12  # of coordinate descent on each rung
 _GLM_ROWS = 4000  # rows that loadings on the scale of the likelihood's parameters are fitted to
@@ -57,11 +58,14 @@ class Spine(NamedTuple):
         At which point of the path they are.
     path : list of (float, float, int)
         Shrinkage, held-out gain per row over no factors, and links, for every point of the path.
+    n_linear : int
+        Number of factors that parallel analysis shows, whatever is allowed.
     """
 
     factors: LinearFactors
     shrinkage: float
     path: list[tuple[float, float, int]]
+    n_linear: int
 
     @property
     def gain_kept(self) -> float:
@@ -76,13 +80,14 @@ class Spine(NamedTuple):
             "factors": list(self.factors),
             "shrinkage": self.shrinkage,
             "path": [list(p) for p in self.path],
+            "n_linear": self.n_linear,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spine:
         """What `to_dict` described."""
         path = [(float(s), float(gain), int(links)) for s, gain, links in values["path"]]
-        return cls(LinearFactors(*values["factors"]), values["shrinkage"], path)
+        return cls(LinearFactors(*values["factors"]), values["shrinkage"], path, values["n_linear"])
 
 
 def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
@@ -106,7 +111,7 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
         chosen = max(able) if best > 0 else _SHRINKAGES[-1]
     found = _analyse(analyse, everything, varying, n_factors)
-    return Spine(sparse_loadings(found, _samples(data, data.everything), chosen), chosen, path)
+    return Spine(sparse_loadings(found, _samples(data, data.everything), chosen), chosen, path, count)
 
 
 Analysis = Callable[[np.ndarray, int], LinearFactors]
@@ -250,6 +255,11 @@ def _suits(settings: FitSettings, data: FitData) -> bool:
     return not (source.has_missing and source.observation.count_columns.all())
 
 
+def _holes(data: FitData) -> float:
+    """Fraction of the table that is missing."""
+    return 0.0 if data.observed_fraction is None else 1.0 - float(data.observed_fraction.mean())
+
+
 def _samples(data: FitData, rows: Batches) -> np.ndarray:
     """How many rows, by weight, have a value of each feature: shape (n_features,)."""
     n_samples = np.full(data.source.n_features, float(rows.n_samples))
@@ -274,8 +284,8 @@ def _analyse(
 @torch.no_grad()
 def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
     # Factors are read off a row by the posterior of the linear model, and stay so: an encoder that learns
-    # turns the axes. Rows with holes need a map each; their encoder learns, and begins there.
-    held = replace(settings.config, held_means=not settings.config.holes, input_dropout=0.0)
+    # turns the axes. Where many values are missing rows need a map each: that encoder learns from there.
+    held = replace(settings.config, held_means=_holes(data) <= _FEW_HOLES, input_dropout=0.0)
     module = new_module(replace(settings, config=held), data, 1).select(0)
     factors, n_used = spine.factors, spine.factors.n_factors
 

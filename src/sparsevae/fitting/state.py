@@ -20,13 +20,17 @@ __all__ = ["Candidate", "FitState", "Fitted"]
 
 @dataclass
 class Fitted:
-    """A fitted module with its history, the candidates compared, and whether its support had settled."""
+    """A fitted module with its history, the candidates compared, and whether its support had settled.
+
+    ``n_linear`` is the number of factors that a linear analysis shows, where the fit has made one.
+    """
 
     module: SparseVAEModule
     history: pd.DataFrame
     starts: pd.DataFrame
     dropped: dict[int, str]
     converged: bool
+    n_linear: int | None = None
 
 
 @dataclass
@@ -114,6 +118,8 @@ class FitState:
         The linear axes that the fit keeps; None where networks settle the axes.
     counts : list of int, optional
         Numbers of factors that networks agree upon.
+    n_linear : int, optional
+        Number of factors that a linear analysis shows, whatever is allowed.
     optimizer : ProximalAdam, optional
         Of the winner, where the next stage goes on with it.
     generator, random_state
@@ -126,6 +132,7 @@ class FitState:
     starts: pd.DataFrame | None = None
     spine: Spine | None = None
     counts: list[int] | None = None
+    n_linear: int | None = None
     optimizer: ProximalAdam | None = None
     generator: Tensor | None = None
     random_state: np.random.RandomState | None = None
@@ -157,6 +164,7 @@ class FitState:
             "starts": self.starts,
             "spine": None if self.spine is None else self.spine.to_dict(),
             "counts": self.counts,
+            "n_linear": self.n_linear,
             "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "generator": self.generator,
             "random_state": self.random_state,

@@ -41,7 +41,8 @@ __all__ = [
 
 # fmt: off
 ID_NAMES = frozenset((
-    "id", "ids", "index", "name", "sample", "sample_id", "sampleid", "subject", "subject_id",
+    "id", "ids", "index", "name", "sample", "sample_id", "sampleid", "subject", "subject_id", "rownames",
+    "respondent_id", "caseid", "serial",
     "participant", "participant_id", "respondent", "case", "case_id", "row", "row_id", "cell", "cell_id",
     "barcode", "user", "user_id", "userid", "document", "doc_id", "pupil", "student", "patient",
     "patient_id",

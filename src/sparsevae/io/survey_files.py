@@ -18,9 +18,6 @@ __all__ = ["read_dta", "read_sav", "read_xlsx"]
 _ENCRYPTED = b"\xd0\xcf\x11\xe0"  # how an encrypted workbook, and one of Excel before 2007, begins
 
 
-_ID_NAMES = ID_NAMES | {"rownames", "caseid", "respondent_id", "serial"}
-
-
 def read_sav(path: Path, options: ReadOptions) -> RawTable:
     """An SPSS file; questions (variable labels) are names, values declared missing are missing."""
     return _read_labelled(path, options, "SPSS", lambda pyreadstat: pyreadstat.read_sav)
@@ -132,7 +129,7 @@ def _with_labels(
 
 def _names_rows(column: pd.Series, name: str) -> bool:
     text = not pd.api.types.is_numeric_dtype(column)
-    return column.is_unique and bool(column.notna().all()) and (text or name.lower() in _ID_NAMES)
+    return column.is_unique and bool(column.notna().all()) and (text or name.lower() in ID_NAMES)
 
 
 def _plain(value: object) -> object:
