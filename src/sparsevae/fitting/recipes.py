@@ -135,7 +135,7 @@ class SpineFirst:
     check: float = 0.7
     small_starts: int = 8
     large_starts: int = 1
-    network: Lengths = Lengths(400, 10, 60)
+    network: Lengths = Lengths(400, 10, 30)
     patience: int = 4
     refine: int = 4
 
