@@ -87,4 +87,6 @@ def standardise(half: np.ndarray, everything: np.ndarray) -> tuple[np.ndarray, n
 def dense_values(table: Any) -> np.ndarray:
     """The numbers of a table in float64, NaN for what is missing."""
     values = with_nan(table)
+    if hasattr(values, "iloc"):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=np.float64)

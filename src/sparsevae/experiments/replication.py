@@ -20,15 +20,13 @@ from sparsevae.aliases import TableLike
 from sparsevae.annotations.missing import has_missing
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError, SparseVAEError
 from sparsevae.experiments.factor_sets import dense_values, factor_set, standardise, varimax_set
-from sparsevae.experiments.returns import Replication, compare_parts, find_returns
+from sparsevae.experiments.returns import VARIMAX, Replication, compare_parts, find_returns
 from sparsevae.experiments.row_parts import Part, by_study, halve_rows, split_off
 from sparsevae.identifiability.jobs import by_rows, count_workers, given_names, run_jobs, take_rows
 from sparsevae.metrics.replication import FactorSet
 from sparsevae.validation import check_positive
 
 __all__ = ["replicate"]
-
-VARIMAX = "varimax"
 
 _DENSE_CELLS = 50_000_000  # of a sparse table that a factor analysis may make dense
 

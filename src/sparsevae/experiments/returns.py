@@ -24,7 +24,12 @@ from sparsevae.metrics.replication import (
 from sparsevae.plotting import plot_replication
 from sparsevae.validation import shown
 
-__all__ = ["Replication", "compare_parts", "find_returns"]
+__all__ = ["VARIMAX", "Replication", "compare_parts", "find_returns"]
+
+VARIMAX = "varimax"
+"""The method beside the model, in the tables."""
+
+_SHOWN = 5  # features of a factor in the summary
 
 
 @dataclass(frozen=True)
@@ -81,20 +86,40 @@ class Replication:
         lines = [f"{self.n_samples} rows, {how}; {_plural(len(self.factors), 'factor')} in all rows."]
         width = max((len(name) for name in self.factors["factor"]), default=0)
         for row in self.factors.to_dict("records"):
-            features = ", ".join(row["features"])
+            features = ", ".join(row["features"][:_SHOWN])
             little = "" if row["counts"] else "  (explains too little to count)"
             lines.append(
                 f"  {row['factor']:<{width}}  back in {row['returned']} of {row['n_splits']}  r "
                 f"{row['correlation']:.2f}  overlap {row['overlap']:.2f}  {features}{little}"
             )
         lines.append(f"{len(self.returned)} of {len(self.factors)} come back in every split.")
-        for row in self.means.reset_index().to_dict("records"):
-            lines.append(
-                f"{row['method']}: {row['back']:.3g} come back, of {row['factors_a']:.3g} and "
-                f"{row['factors_b']:.3g} factors that count (match {row['match']:.2f}, overlap "
-                f"{row['overlap']:.2f})."
-            )
+        between = "studies" if self.studies else "halves"
+        lines.append(f"Between {between}: {'; '.join(self._counts())}.")
+        lines += self._other_number()
         return "\n".join([*lines, *self.notes])
+
+    def _counts(self) -> list[str]:
+        """How many factors of each method come back."""
+        texts = []
+        for row in self.means.reset_index().to_dict("records"):
+            a, b = f"{row['factors_a']:.3g}", f"{row['factors_b']:.3g}"
+            name = f"varimax with {len(self.factors)}" if row["method"] == VARIMAX else row["method"]
+            texts.append(
+                f"{name} {row['back']:.3g} of {a if a == b else f'{a} and {b}'} factors come back "
+                f"(match {row['match']:.2f}, overlap {row['overlap']:.2f})"
+            )
+        return texts
+
+    def _other_number(self) -> list[str]:
+        """A warning where the parts have more or fewer factors than all rows have."""
+        n_factors, found = int(self.factors["counts"].sum()), self.means.iloc[0]
+        parts = (found["factors_a"] + found["factors_b"]) / 2
+        if abs(parts - n_factors) < 1:  # on average
+            return []
+        return [
+            f"Parts of the rows have {parts:.3g} factors that count on average, all rows {n_factors}: one "
+            "may be split or merged there."
+        ]
 
     def __str__(self) -> str:
         return self.summary()
@@ -150,7 +175,8 @@ def find_returns(
     means = matches.groupby("factor", sort=False)[["correlation", "overlap"]].mean()
     returned = np.zeros(n_factors, dtype=int)
     for _, a, b in splits:
-        returned += [_is_in_both(k, parts[a], found[a], parts[b], found[b]) for k in range(n_factors)]
+        both = [_is_in_both(k, parts[a], found[a], parts[b], found[b]) for k in range(n_factors)]
+        returned += np.array(both, dtype=int)
     n_top = n_strongest(len(feature_names))
     top = [
         [str(feature_names[j]) for j in strongest(shares, n_top) if shares[j] > 0]

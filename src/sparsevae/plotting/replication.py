@@ -60,6 +60,7 @@ def plot_replication(replication: Replication, *, ax: Axes | None = None) -> Axe
     ax.set_xlim(0.0, 1.02)
     ax.set_xlabel("rank correlation in fits to parts of the rows (dots) and their mean (bar)", fontsize=8)
     ax.set_title(_title(replication), fontsize=9, loc="left", pad=16)
+    ax.tick_params(axis="x", labelsize=8)
     tidy(ax)
     return ax
 
