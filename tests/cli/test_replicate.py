@@ -67,6 +67,23 @@ def test_a_column_that_is_not_there_and_too_few_rows_are_refused(frame, shared, 
     assert "at least 20 rows" in refusal("replicate", tmp_path / "few.csv")
 
 
+def test_a_refusal_leaves_no_place_behind(frame, quick, tmp_path):
+    frame.assign(site=["Ulm"] * 40).to_csv(tmp_path / "t.csv")
+    refusal("replicate", tmp_path / "t.csv", "--config", quick, "--by", "site", "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_seed_is_that_of_the_settings_unless_it_is_typed(shared, tmp_path):
+    settings = tmp_path / "seed.toml"
+    settings.write_text("n_init = 1\nmax_epochs = 4\nn_factors = 1\nrandom_state = 5\n")
+    command = ("replicate", shared / "table.csv", "--config", settings, "-n", 1, "--jobs", 1, "--json")
+    written, typed, same = (
+        json.loads(invoke(*command, *more).stdout)["matches"] for more in ((), ("--seed", 6), ("--seed", 5))
+    )
+    assert written == same
+    assert written != typed
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_the_fit(command, tmp_path):
     (tmp_path / "file").write_text("")
     said = refusal(*command, "-o", tmp_path / "file")

@@ -122,7 +122,7 @@ def test_a_table_without_factors_has_nothing_to_look_for():
     assert result.splits["back"].tolist() == [0]
     assert any(note.startswith("Varimax is left out: the fit has no factor") for note in result.notes)
     assert "0 factors in all rows" in str(result)
-    assert result.plot().get_title(loc="left") == "Factors that come back: SparseVAE 0 of 0"
+    assert result.plot().get_title(loc="left") == "Come back between halves: SparseVAE 0 of 0"
 
 
 def test_a_fit_that_fails_is_said_and_shows_nothing(table):

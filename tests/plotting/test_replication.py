@@ -42,7 +42,7 @@ def test_a_bar_is_the_mean_and_a_dot_is_a_fit():
     texts = [text.get_text() for text in ax.texts]
     assert texts.count("3 of 3") == 1
     assert texts.count("1 of 3") == 1
-    assert ax.get_title(loc="left") == "Factors that come back: SparseVAE 1 of 2, varimax 2 of 2"
+    assert ax.get_title(loc="left") == "Come back between halves: SparseVAE 1 of 2, varimax 2 of 2"
     assert ax.get_yticklabels()[0].get_text().startswith("factor 0: \\$a\\$, bbb")
 
 

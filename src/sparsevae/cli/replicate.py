@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +20,7 @@ from sparsevae.cli.console import (
     show,
 )
 from sparsevae.cli.options import (
+    ConfigOption,
     DropOption,
     FeatureNamesOption,
     HeaderOption,
@@ -25,6 +28,7 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     LikelihoodOption,
+    MaxEpochsOption,
     RawNamesOption,
     TableArgument,
 )
@@ -64,17 +68,11 @@ def replicate(
         int | None, typer.Option("--factors", "-k", min=1, help="Largest number of factors. [default: 10]")
     ] = None,
     likelihood: LikelihoodOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the halves and of the fits.")] = 0,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Epochs of each fit. [default: enough for the size of the table]"),
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the halves and of the fits. [default: 0]")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.toml", help="Any parameter of SparseVAE, by its name; what is typed wins."
-        ),
-    ] = None,
+    max_epochs: MaxEpochsOption = None,
+    config: ConfigOption = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
     as_json: JsonOption = False,
@@ -102,8 +100,7 @@ def replicate(
         },
     )
     SparseVAE(**settings).check_parameters()
-    if output is not None:
-        _check_output(output, force=force)
+    seed = settings.setdefault("random_state", 0)
     with collect_warnings():
         labels = None
         if by is not None:
@@ -116,9 +113,9 @@ def replicate(
         say_table(data, f"{note} (--likelihood NAME for another.)")
     else:
         say_table(data)
-    say("Fitting all rows, then parts of them ...")
     X = data.for_estimator()
-    with collect_warnings():
+    with nullcontext() if output is None else _place(output, force=force), collect_warnings():
+        say("Fitting all rows, then parts of them ...")
         result = fit_parts(
             SparseVAE(**{"verbose": int(is_watched()), **settings}),
             X,
@@ -129,8 +126,8 @@ def replicate(
             verbose=int(is_watched()),
             feature_names=None if hasattr(X, "columns") else data.feature_names,
         )
-    if output is not None:
-        _write(result, output, raw_names=raw_names)
+        if output is not None:
+            _write(result, output, raw_names=raw_names)
     if as_json:
         print_json({"table": str(table), "by": by, **result.to_dict()})
         return
@@ -143,8 +140,21 @@ def _as_list(names: object) -> list[str]:
     return [names] if isinstance(names, str) else list(names)  # type: ignore[call-overload]
 
 
-def _check_output(folder: Path, *, force: bool) -> None:
-    """Refuse a place that cannot be written, or has a result already, before anything is fitted."""
+@contextmanager
+def _place(folder: Path, *, force: bool) -> Iterator[None]:
+    """A place that can be written and has no result yet; if nothing comes of it, none is left."""
+    is_new = not folder.exists()
+    try:
+        _check_place(folder, force=force)
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _check_place(folder: Path, *, force: bool) -> None:
     paths = [folder / name for name in FILES]
     if folder.is_dir():
         finish_replacement(paths)

@@ -76,4 +76,5 @@ def _title(replication: Replication) -> str:
     counts = [
         f"{name} {row['back']:.3g} of {max(row['factors_a'], row['factors_b']):.3g}" for name, row in means
     ]
-    return f"Factors that come back: {', '.join(counts)}"
+    between = "studies" if replication.studies else "halves"
+    return f"Come back between {between}: {', '.join(counts)}"
