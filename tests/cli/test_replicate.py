@@ -20,8 +20,8 @@ def test_the_result_is_told_and_written_as_one_set(command, tmp_path):
     result = invoke(*command, "-o", out)
     assert result.exit_code == 0, result.stderr
     assert "40 rows, 2 splits into random halves" in result.stdout
-    assert "Between halves: SparseVAE" in result.stdout
-    assert "varimax with" in result.stdout
+    assert "factors of SparseVAE come back" in result.stdout
+    assert "of a varimax rotation of" in result.stdout
     assert files_under(tmp_path) == {f"new/out/{name}" for name in FILES}
     record = json.loads((out / "replication.json").read_text("utf-8"))
     factors = pd.read_csv(out / "factors.csv")

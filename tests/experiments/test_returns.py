@@ -84,8 +84,8 @@ def test_the_summary_has_every_factor_the_counts_and_varimax(reference):
     assert lines[0] == "300 rows, 1 split into random halves; 3 factors in all rows."
     assert lines[1].startswith("  a  back in 1 of 1  r 1.00  overlap 1.00  item 0, item 1, item 2, item 3")
     assert lines[4] == "2 of 3 come back in every split."
-    assert lines[5].startswith("Between halves: SparseVAE 2 of 3 factors come back (match 0.")
-    assert "; varimax with 3 2 of 3 factors come back" in lines[5]
+    assert lines[5].startswith("Between halves: 2 of 3 factors of SparseVAE come back (match 0.")
+    assert "; 2 of 3 factors of a varimax rotation of 3 come back" in lines[5]
     assert lines[6:] == ["Something."]
     assert result.returned == ["a", "c"]
 
@@ -94,7 +94,7 @@ def test_parts_with_other_numbers_of_factors_are_pointed_out(reference):
     two = reference.take(np.array([0, 1]))
     result = replication(reference, two, two, studies=("x", "y"))
     assert "2 studies ('x', 'y'), 1 pair" in str(result)
-    assert "Between studies: SparseVAE 2 of 2" in str(result)
+    assert "Between studies: 2 of 2 factors of SparseVAE" in str(result)
     assert "Parts of the rows have 2 factors that count on average, all rows 3" in str(result)
 
 

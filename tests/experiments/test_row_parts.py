@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from sparsevae.exceptions import DataError
@@ -51,6 +52,8 @@ def test_a_column_of_the_table_is_split_off():
     assert list(left.columns) == ["x"]
     assert labels.tolist() == ["a", "b"]
     assert list(table.columns) == ["x", "site"]
+    other, labels = split_off(pl.DataFrame({"x": [1.0, 2.0], "site": ["a", "b"]}), "site")
+    assert (other.columns, labels.tolist()) == (["x"], ["a", "b"])
     assert split_off(table, None) == (table, None)
     assert split_off(np.ones((2, 2)), pd.Series([1, 2], index=[7, 9]))[1].tolist() == ["1", "2"]
 

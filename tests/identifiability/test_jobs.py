@@ -25,6 +25,11 @@ def test_there_are_no_more_workers_than_jobs_and_one_on_an_accelerator():
     assert count_workers(SparseVAE(device="cuda"), 4, 2) == 1
 
 
+def test_masked_cells_are_missing():
+    values = np.ma.masked_greater(np.array([[1.0, 9.0], [2.0, 3.0]]), 5.0)
+    assert np.isnan(by_rows(values)).tolist() == [[False, True], [False, False]]
+
+
 def test_rows_are_taken_by_position():
     values = np.arange(8.0).reshape(4, 2)
     frame = pd.DataFrame(values, index=list("dcba"))

@@ -103,10 +103,10 @@ class Replication:
         texts = []
         for row in self.means.reset_index().to_dict("records"):
             a, b = f"{row['factors_a']:.3g}", f"{row['factors_b']:.3g}"
-            name = f"varimax with {len(self.factors)}" if row["method"] == VARIMAX else row["method"]
+            name = f"a varimax rotation of {len(self.factors)}" if row["method"] == VARIMAX else row["method"]
             texts.append(
-                f"{name} {row['back']:.3g} of {a if a == b else f'{a} and {b}'} factors come back "
-                f"(match {row['match']:.2f}, overlap {row['overlap']:.2f})"
+                f"{row['back']:.3g} of {a if a == b else f'{a} and {b}'} factors of {name} come back (match "
+                f"{row['match']:.2f}, overlap {row['overlap']:.2f})"
             )
         return texts
 

@@ -104,7 +104,8 @@ def split_off(table: Any, by: Any) -> tuple[Any, np.ndarray | None]:
         if by not in columns:
             there = f"there is {shown(columns)}" if columns else "the table has no named columns"
             raise DataError(f"Expected a column {by!r} for by; {there}. Name one, or pass a study per row.")
-        table, by = table.drop(columns=by), table[by]
+        column = table[by]
+        table, by = table.drop(columns=by) if hasattr(table, "iloc") else table.drop(by), column
     values = pd.Series(np.asarray(by, dtype=object).ravel())
     if len(values) != table.shape[0]:
         raise DataError(

@@ -12,6 +12,7 @@ from scipy import sparse
 from tqdm import tqdm
 
 from sparsevae.aliases import TableLike
+from sparsevae.annotations.missing import with_nan
 from sparsevae.validation import canonical_csr
 
 __all__ = ["by_rows", "count_workers", "given_names", "run_jobs", "take_rows"]
@@ -51,9 +52,11 @@ def count_workers(model: object, n_jobs: int | None, total: int) -> int:
 
 
 def by_rows(X: TableLike) -> Any:
-    """A table whose rows can be taken by position; data frames stay data frames, for their names."""
-    table: Any = X
-    return canonical_csr(table) if sparse.issparse(X) else table if hasattr(X, "columns") else np.asarray(X)
+    """A table whose rows can be taken by position, masked cells as NaN; data frames keep their names."""
+    table: Any = with_nan(X)
+    if sparse.issparse(table):
+        return canonical_csr(table)
+    return table if hasattr(table, "columns") else np.asarray(table)
 
 
 def take_rows(table: Any, rows: np.ndarray) -> Any:
