@@ -17,8 +17,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.replication.methods import COUNTS_ONLY, OURS, PEERS
-from benchmarks.replication.protocol import compare, halves
 from benchmarks.replication.tables import TABLES
+from sparsevae.metrics.replication import compare_factors, halves
 
 FACTORS = (5, 7, 10, 15, 20)  # of the methods that do not choose their number
 KEYS = ["table", "method", "n_factors", "split"]
@@ -63,7 +63,7 @@ def main() -> None:
             ]
             row = {
                 **dict(zip(KEYS, (name, method, n_factors, split), strict=True)),
-                **compare(*fits),
+                **compare_factors(*fits),
                 "cpu_seconds": (_cpu() - before) / 2,
                 "seconds": (time.perf_counter() - began) / 2,
             }

@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.decomposition import NMF, FactorAnalysis, FastICA, LatentDirichletAllocation
+from sklearn.decomposition import NMF, FastICA, LatentDirichletAllocation
 
-from benchmarks.replication.protocol import FactorSet
 from sparsevae import OIVAE, VAE, SparseVAE
+from sparsevae.experiments.factor_sets import standardise, varimax_set
+from sparsevae.metrics.replication import FactorSet, linear_shares
 
 __all__ = ["COUNTS_ONLY", "OURS", "PEERS"]
 
@@ -19,28 +20,19 @@ Method = Callable[[np.ndarray, np.ndarray, str, int, int], FactorSet]
 
 def _linear(loadings: np.ndarray, half: np.ndarray, of_half: np.ndarray) -> np.ndarray:
     """Squared loading times variance of the code over variance of the feature, on the rows of the half."""
-    variance = np.maximum(half.var(0), 1e-12)[:, None]
-    return np.minimum(loadings**2 * of_half.var(0) / variance, 1.0)
+    return linear_shares(loadings, of_half, half.var(0))
 
 
 def _standardised(half: np.ndarray, everything: np.ndarray, likelihood: str) -> tuple[np.ndarray, np.ndarray]:
     if likelihood != "gaussian":
         half, everything = np.log1p(half), np.log1p(everything)
-    mean, scale = half.mean(0), np.maximum(half.std(0), 1e-6)
-    return (half - mean) / scale, (everything - mean) / scale
+    return standardise(half, everything)
 
 
 def factor_analysis(half, everything, likelihood, n_factors, seed, *, oblique=False) -> FactorSet:
     """Maximum-likelihood factor analysis with a varimax or, from there, a promax rotation."""
     half, everything = _standardised(half, everything, likelihood)
-    model = FactorAnalysis(n_factors, rotation="varimax", random_state=seed).fit(half)
-    loadings, correlation = model.components_.T, np.eye(n_factors)
-    if oblique:
-        loadings, correlation = _promax(loadings)
-    weights = loadings / model.noise_variance_[:, None]
-    precision = np.linalg.inv(correlation) + loadings.T @ weights
-    maps = weights @ np.linalg.inv(precision)
-    return FactorSet(everything @ maps, _linear(loadings, half, half @ maps))
+    return varimax_set(half, everything, n_factors, seed, turn=_promax if oblique else None)
 
 
 def ica(half, everything, likelihood, n_factors, seed) -> FactorSet:

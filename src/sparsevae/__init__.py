@@ -10,6 +10,7 @@ from sparsevae._version import __version__
 if TYPE_CHECKING:
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
     from sparsevae.experiments.comparison import compare
+    from sparsevae.experiments.replication import replicate
     from sparsevae.experiments.sample_size import power
     from sparsevae.identifiability import stability
     from sparsevae.inspection import parallel_analysis
@@ -29,6 +30,7 @@ __all__ = [
     "parallel_analysis",
     "power",
     "read_table",
+    "replicate",
     "sparsity_path",
     "stability",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "sparsity_path": "estimators",
     "compare": "experiments",
     "power": "experiments",
+    "replicate": "experiments",
     "stability": "identifiability",
     "parallel_analysis": "inspection",
     "read_table": "io",

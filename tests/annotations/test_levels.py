@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsevae.annotations.levels import check_levels, count_levels, find_levels
+from sparsevae.annotations.levels import check_levels, count_levels, find_levels, known_cells
 from sparsevae.exceptions import DataError
 
 X = np.array([[1.0, 0.5, 7.2], [5.0, 2.0, 1.1], [np.nan, 0.5, 0.3], [2.0, 1.0, 9.9]])
@@ -20,6 +20,16 @@ def test_levels_are_first_step_and_number(store):
     np.testing.assert_array_equal(count_levels(store(X), levels, 0), [1, 1, 0, 0, 1])
     weight = np.array([1.0, 2.0, 5.0, 0.5])
     np.testing.assert_array_equal(count_levels(store(X), levels, 0, weight), [1, 0.5, 0, 0, 2])
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_cells_with_other_values_than_the_levels_are_found(store):
+    levels = find_levels(store(X), np.array([0, 1]), NAMES)
+    other = X.copy()
+    other[0], other[1, 1] = [6.0, 0.75, -3.0], 2.5
+    expected = np.ones_like(X, dtype=bool)  # what is missing, and a column without levels, is not wrong
+    expected[0, :2], expected[1, 1] = False, False
+    np.testing.assert_array_equal(known_cells(store(other), levels), expected)
 
 
 def test_a_constant_column_has_two_levels():

@@ -9,7 +9,7 @@ def test_version_and_help_need_no_command():
     assert invoke("--version").stdout == f"sparsevae {sparsevae.__version__}\n"
     shown = invoke("--help")
     assert shown.exit_code == 0
-    for command in ("demo", "fit", "transform", "report", "stability", "data"):
+    for command in ("demo", "fit", "transform", "report", "stability", "replicate", "data"):
         assert command in shown.stdout
 
 
@@ -20,7 +20,16 @@ def test_a_command_that_does_not_exist_ends_with_code_2():
 
 
 def test_every_command_has_help_that_fits_a_terminal():
-    for command in ("demo", "fit", "transform", "report", "stability", "data list", "data fetch"):
+    for command in (
+        "demo",
+        "fit",
+        "transform",
+        "report",
+        "stability",
+        "replicate",
+        "data list",
+        "data fetch",
+    ):
         result = invoke(*command.split(), "-h")
         assert result.exit_code == 0
         assert max(map(len, result.stdout.splitlines())) <= 80

@@ -45,13 +45,14 @@ def test_no_cell_of_a_run_or_a_report_is_a_formula(hostile, quick, tmp_path):
         ("fit", hostile, "--out", run, "--config", quick),
         ("report", run, "-o", tmp_path / "report.html"),
         ("stability", run, hostile, "-n", "1", "--jobs", "1"),
+        ("replicate", hostile, "-o", tmp_path / "again", "-n", "1", "--config", quick, "--jobs", "1"),
         ("transform", run, hostile, "-o", tmp_path / "factors.csv"),
         ("transform", run, hostile, "-o", tmp_path / "factors.tsv"),
     ):
         result = invoke(*command)
         assert result.exit_code == 0, result.stderr
     written = [*tmp_path.rglob("*.csv"), *tmp_path.rglob("*.tsv")]
-    assert len(written) == 12
+    assert len(written) == 14
     for path in written:
         wrong = [cell for cell in cells(path) if cell[:1] in tuple("=+-@\t") and not is_number(cell)]
         assert not [cell for cell in wrong if cell], path

@@ -10,7 +10,7 @@ from scipy import sparse
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
 
-__all__ = ["MOST_LEVELS", "check_levels", "count_levels", "find_levels"]
+__all__ = ["MOST_LEVELS", "check_levels", "count_levels", "find_levels", "known_cells"]
 
 MOST_LEVELS = 50
 """Levels that a column may have; more are real values or counts."""
@@ -66,18 +66,31 @@ def check_levels(X: Matrix, levels: np.ndarray, names: Sequence[object] | np.nda
     names : sequence of length n_features
     """
     for j in np.flatnonzero(~np.isnan(levels[:, 0])).tolist():
-        first, step, n_levels = levels[j]
         values = _column(X, j)
-        position = (values - first) / step
-        wrong = (np.abs(position - np.rint(position)) > _CLOSE) | (position < -_CLOSE)
-        wrong |= position > n_levels - 1 + _CLOSE
+        wrong = _is_unseen(values, levels[j])
         if wrong.any():
+            first, step, n_levels = levels[j]
             last = first + step * (n_levels - 1)
             raise DataError(
                 f"Expected levels that fit saw, from {first:g} to {last:g} in steps of {step:g}, in "
                 f"{str(names[j])!r}; got {values[wrong][0]:g}. Correct these cells, make them NaN, or fit a "
                 "table that has this level."
             )
+
+
+def known_cells(X: Matrix, levels: np.ndarray) -> np.ndarray:
+    """Which cells have a level that the table fitted had, or none at all: boolean, (n_samples, n_features).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    levels : ndarray of shape (n_features, 3)
+        As `find_levels` returns them.
+    """
+    known = np.ones(X.shape, dtype=bool)
+    for j in np.flatnonzero(~np.isnan(levels[:, 0])).tolist():
+        known[:, j] = ~_is_unseen(_column(X, j), levels[j])
+    return known
 
 
 def count_levels(X: Matrix, levels: np.ndarray, column: int, weight: np.ndarray | None = None) -> np.ndarray:
@@ -88,6 +101,14 @@ def count_levels(X: Matrix, levels: np.ndarray, column: int, weight: np.ndarray 
     position = np.rint((values[seen] - first) / step).astype(np.intp)
     weights = None if weight is None else weight[seen]
     return np.bincount(position, weights, minlength=int(n_levels)).astype(np.float64)
+
+
+def _is_unseen(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Whether each value is none of the levels of its column; a missing one is not."""
+    first, step, n_levels = levels
+    position = (values - first) / step
+    between = np.abs(position - np.rint(position)) > _CLOSE
+    return between | (position < -_CLOSE) | (position > n_levels - 1 + _CLOSE)
 
 
 def _column(X: Matrix, j: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     LikelihoodOption,
+    MaxEpochsOption,
     TableArgument,
 )
 from sparsevae.experiments import compare as compare_methods
@@ -47,10 +48,7 @@ def compare(
     factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Largest number of factors.")] = 10,
     likelihood: LikelihoodOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split and of the fits.")] = 0,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Epochs of each fit. [default: enough for the size of the table]"),
-    ] = None,
+    max_epochs: MaxEpochsOption = None,
     test_fraction: Annotated[
         float, typer.Option(min=0.01, max=0.99, help="Fraction of the rows that are held out.")
     ] = 0.2,

@@ -23,6 +23,7 @@ from sparsevae.cli.console import (
     show,
 )
 from sparsevae.cli.options import (
+    ConfigOption,
     DropOption,
     FeatureNamesOption,
     HeaderOption,
@@ -76,12 +77,7 @@ def fit(
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of the fit. [default: enough for the size of the table]")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.toml", help="Any parameter of SparseVAE, by its name; what is typed wins."
-        ),
-    ] = None,
+    config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run.")] = False,
     as_json: JsonOption = False,
     drop: DropOption = None,

@@ -18,6 +18,7 @@ _SUMMARIES = {
     "report": "Write a page about a fit, with a card per factor.",
     "drift": "Has a new table drifted from the one fitted, and where?",
     "stability": "Fit again, several times: which factors come back?",
+    "replicate": "Which factors come back in other rows, or another study?",
     "power": "How many rows do I need? Simulate, fit, and see.",
     "compare": "Fit several methods and measure them on held-out rows.",
     "reproduce": "Make a table or figure of the paper.",

@@ -11,6 +11,7 @@ import typer
 from sparsevae.likelihoods import LIKELIHOODS
 
 __all__ = [
+    "ConfigOption",
     "DropOption",
     "FeatureNamesOption",
     "HeaderOption",
@@ -18,6 +19,7 @@ __all__ = [
     "JsonOption",
     "LayerOption",
     "LikelihoodOption",
+    "MaxEpochsOption",
     "RawNamesOption",
     "StopWordsOption",
     "TableArgument",
@@ -53,6 +55,20 @@ LikelihoodOption = Annotated[
         metavar="NAME",
         help=f"{', '.join(LIKELIHOODS)}, or auto: a look at the values decides. [default: auto]",
         autocompletion=one_of(("auto", *LIKELIHOODS)),
+    ),
+]
+MaxEpochsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-epochs", min=1, help="Epochs of each fit. [default: enough for the size of the table]"
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE.toml",
+        help="Any parameter of SparseVAE, by its name; what is typed wins.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

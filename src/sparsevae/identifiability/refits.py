@@ -5,23 +5,20 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-import torch
-from joblib import Parallel, delayed, effective_n_jobs
-from scipy import sparse
+from joblib import delayed
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
 from sparsevae.aliases import TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
+from sparsevae.identifiability.jobs import by_rows, count_workers, given_names, run_jobs, take_rows
 from sparsevae.identifiability.matching import match_factors
-from sparsevae.validation import canonical_csr, check_choice, check_positive
+from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["Stability", "stability"]
 
@@ -165,12 +162,12 @@ def stability(
     check_is_fitted(model, "mask_")
     check_positive("n_refits", n_refits, integer=True)
     check_choice("how", how, ("seed", "bootstrap"))
-    table = _by_rows(X)
+    table = by_rows(X)
     reference = _Reference.of(model, table)
     seeds = np.random.SeedSequence(_entropy(random_state, model)).generate_state(n_refits)
     jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows) for seed in seeds)
-    workers = 1 if _on_accelerator(model) else min(effective_n_jobs(n_jobs), n_refits)
-    refits = list(_run(jobs, n_refits, workers, verbose))
+    workers = count_workers(model, n_jobs, n_refits)
+    refits = list(run_jobs(jobs, n_refits, workers, verbose=verbose))
     return _collect(refits, reference, how)
 
 
@@ -207,7 +204,7 @@ class _Reference(NamedTuple):
         factors = [str(name) for name in model.get_feature_names_out()[active]]
         return cls(
             model.mask_,
-            np.asarray(model.transform(_take(table, rows))),
+            np.asarray(model.transform(take_rows(table, rows))),
             rows,
             active,
             factors,
@@ -221,36 +218,17 @@ def _refit(model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray
     chosen = table
     if how == "bootstrap":
         draw = np.random.default_rng(seed).integers(0, table.shape[0], table.shape[0])
-        chosen = _take(table, draw)
+        chosen = take_rows(table, draw)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fresh.fit(chosen, **_names_for(model))
-            codes = np.asarray(fresh.transform(_take(table, rows)))
+            fresh.fit(chosen, **given_names(model))
+            codes = np.asarray(fresh.transform(take_rows(table, rows)))
         except SparseVAEError as error:
             return _Refit(seed, None, None, False, time.perf_counter() - began, str(error))
     converged = not any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return _Refit(seed, fresh.mask_, codes, converged, time.perf_counter() - began, "")
-
-
-def _run(jobs: Iterable[Any], total: int, n_jobs: int, verbose: int) -> Iterator[_Refit]:
-    """Refits in the order of their seeds, in this process or in several with one thread each."""
-    if n_jobs == 1:
-        results: Iterable[_Refit] = (function(*args, **kwargs) for function, args, kwargs in jobs)
-    else:
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_single_threaded)(job) for job in jobs
-        )
-    yield from tqdm(results, total=total, unit="refit", dynamic_ncols=True, disable=not verbose)
-
-
-def _single_threaded(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> _Refit:
-    torch.set_num_threads(
-        1
-    )  # in a worker process: several with several threads each would fight over the cores
-    function, args, kwargs = job
-    return function(*args, **kwargs)
 
 
 def _collect(refits: list[_Refit], reference: _Reference, how: str) -> Stability:
@@ -306,28 +284,6 @@ def _entropy(random_state: int | None, model: FittedModel) -> int | None:
             # Apart from the reference's own stream: a refit with its very seed would agree by construction.
             return int(seed) + 1
     return None
-
-
-def _names_for(model: FittedModel) -> dict[str, np.ndarray]:
-    """Names that were given by hand and that the table does not carry; likelihood= may refer to them."""
-    return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
-
-
-def _on_accelerator(model: FittedModel) -> bool:
-    device = str(getattr(model, "device", "cpu"))
-    return device != "cpu" and (device != "auto" or torch.cuda.is_available())
-
-
-def _by_rows(X: TableLike) -> Any:
-    """A table whose rows can be taken by position; data frames stay data frames, for their names."""
-    table: Any = X
-    return canonical_csr(table) if sparse.issparse(X) else table if hasattr(X, "columns") else np.asarray(X)
-
-
-def _take(table: Any, rows: np.ndarray) -> Any:
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    return table[rows]
 
 
 def _refits(number: int) -> str:

@@ -235,7 +235,12 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     notes: tuple[str, ...] = ()
     if options.layer is None and len(cells.layers):
         notes = (f"Read X; the file also has the layers {', '.join(cells.layers)}.",)
-    return RawTable(X, np.asarray(cells.var_names), np.asarray(cells.obs_names), "cell", notes)
+    labels, wanted = cells.obs_names.to_series(), options.id_column
+    if wanted not in (None, "none", labels.name):
+        if wanted not in cells.obs:
+            raise no_id_column(str(wanted), path)
+        labels = cells.obs[wanted]
+    return RawTable(X, np.asarray(cells.var_names), labels.astype(str).to_numpy(), "cell", notes)
 
 
 def read_names(path: Path) -> np.ndarray:
@@ -261,8 +266,8 @@ def how_to_drop(names: Sequence[str], most: int = 5) -> str:
 
 
 def no_id_column(name: str, path: Path) -> DataError:
-    """The error for a column of sample names that is not there."""
-    return DataError(f"Expected a column '{name}' in {path}, to name the samples (id_column); there is none.")
+    """The error for a column that is to name the samples, or their studies, and is not there."""
+    return DataError(f"Expected a column '{name}' in {path}, to name its rows by; there is none.")
 
 
 def not_utf8(path: Path) -> DataError:

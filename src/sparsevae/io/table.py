@@ -23,7 +23,16 @@ from sparsevae.io.memory import check_memory
 from sparsevae.io.text import TextOptions, as_text_options, fingerprint_folder, read_documents
 from sparsevae.validation import canonical_csr
 
-__all__ = ["READERS", "Fingerprint", "Reader", "TableFile", "blocks_of_values", "list_names", "read_table"]
+__all__ = [
+    "READERS",
+    "Fingerprint",
+    "Reader",
+    "TableFile",
+    "blocks_of_values",
+    "list_names",
+    "read_raw",
+    "read_table",
+]
 
 
 class Reader(NamedTuple):
@@ -191,12 +200,7 @@ def read_table(
     path = Path(path)
     documents = as_text_options(text) or (TextOptions() if path.is_dir() else None)
     options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names, documents)
-    if documents is None:
-        reader = READERS[_check_file(path)]
-    else:
-        _check_there(path)
-        reader = Reader(_read_documents, "a folder of documents, or a table with a column of them")
-    raw = _read(path, reader, options)
+    raw = read_raw(path, options)
     X, names, samples, words, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
     if isinstance(X, pd.DataFrame):
         X, words = formats.to_numbers(X)
@@ -228,8 +232,13 @@ def read_table(
     return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
 
 
-def _read(path: Path, reader: Reader, options: ReadOptions) -> RawTable:
-    """Call a reader; whatever it or the library below it raises becomes one sentence about the file."""
+def read_raw(path: Path, options: ReadOptions) -> RawTable:
+    """What a file holds, unchecked; whatever a reader raises becomes one sentence about the file."""
+    if options.text is None:
+        reader = READERS[_check_file(path)]
+    else:
+        _check_there(path)
+        reader = Reader(_read_documents, "a folder of documents, or a table with a column of them")
     try:
         if path.is_file():
             check_memory(path, _ending(path))

@@ -6,6 +6,7 @@ from sparsevae.plotting.masks import plot_factor_correlation, plot_mask
 from sparsevae.plotting.paths import plot_paths
 from sparsevae.plotting.recovery import plot_power
 from sparsevae.plotting.refits import plot_stability
+from sparsevae.plotting.replication import plot_replication
 from sparsevae.plotting.samples import plot_embedding, plot_response
 from sparsevae.plotting.training import plot_history, plot_sparsity_path
 
@@ -18,6 +19,7 @@ __all__ = [
     "plot_mask",
     "plot_paths",
     "plot_power",
+    "plot_replication",
     "plot_response",
     "plot_sparsity_path",
     "plot_stability",

@@ -1,0 +1,76 @@
+"""Fits of one model to many samples of rows: cut from a table, in this process or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy import sparse
+from tqdm import tqdm
+
+from sparsevae.aliases import TableLike
+from sparsevae.annotations.missing import with_nan
+from sparsevae.validation import canonical_csr
+
+__all__ = ["by_rows", "count_workers", "given_names", "run_jobs", "take_rows"]
+
+
+def run_jobs(
+    jobs: Iterable[Any], total: int, workers: int, *, unit: str = "refit", verbose: int = 0
+) -> Iterator[Any]:
+    """Results of jobs in their order, from this process or from several with one thread each.
+
+    Parameters
+    ----------
+    jobs : iterable of joblib.delayed
+    total : int
+        How many there are.
+    workers : int
+        Processes, as `count_workers` has them.
+    unit : str
+        What the progress bar counts.
+    verbose : int
+        1 shows it.
+    """
+    if workers == 1:
+        results: Iterable[Any] = (function(*args, **kwargs) for function, args, kwargs in jobs)
+    else:
+        results = Parallel(n_jobs=workers, return_as="generator")(
+            delayed(_single_threaded)(job) for job in jobs
+        )
+    yield from tqdm(results, total=total, unit=unit, dynamic_ncols=True, disable=not verbose)
+
+
+def count_workers(model: object, n_jobs: int | None, total: int) -> int:
+    """Processes for so many fits: no more than there are fits, and one on an accelerator."""
+    device = str(getattr(model, "device", "cpu"))
+    on_accelerator = device != "cpu" and (device != "auto" or torch.cuda.is_available())
+    return 1 if on_accelerator else min(effective_n_jobs(n_jobs), total)
+
+
+def by_rows(X: TableLike) -> Any:
+    """A table whose rows can be taken by position, masked cells as NaN; data frames keep their names."""
+    table: Any = with_nan(X)
+    if sparse.issparse(table):
+        return canonical_csr(table)
+    return table if hasattr(table, "columns") else np.asarray(table)
+
+
+def take_rows(table: Any, rows: np.ndarray) -> Any:
+    """Rows of a table that `by_rows` returned."""
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def given_names(model: object) -> dict[str, np.ndarray]:
+    """Names that were given by hand and that the table does not carry; likelihood= may refer to them."""
+    return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
+
+
+def _single_threaded(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Any:
+    # In a worker process: several with several threads each would fight over the cores.
+    torch.set_num_threads(1)
+    function, args, kwargs = job
+    return function(*args, **kwargs)
