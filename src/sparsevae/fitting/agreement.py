@@ -23,15 +23,23 @@ from sparsevae.training.loop import Progress, held_out_bound
 
 __all__ = ["agreeing_counts", "matched_correlations"]
 
-_RETURNS = 0.8  # rank correlation of a factor that the other half shows too
+_RETURNS = (0.9, 0.8)  # rank correlation of a factor that the other half shows too: in general, and
+_MUCH = 1.15  # where networks gain so much more than the linear model
 _TRIED = 2  # numbers of factors in the second half of a large table, those that predict best in the first
 _ROWS = 2000  # rows on which the two sets of codes are compared
 
 
 def agreeing_counts(
-    settings: FitSettings, data: FitData, counts: list[int], least: float, progress: Progress | None
+    settings: FitSettings,
+    data: FitData,
+    counts: list[int],
+    bounds: tuple[float, float],
+    progress: Progress | None,
 ) -> list[int]:
     """Numbers of factors on all of which two networks agree, each fitted to one half of the training rows.
+
+    Networks that predict much better than a linear model must agree for one number of factors; those that
+    predict about as well, for the number that predicts best, and more closely.
 
     Parameters
     ----------
@@ -39,8 +47,8 @@ def agreeing_counts(
     data : FitData
     counts : list of int
         Numbers of factors to try.
-    least : float
-        Held-out bound per row that one of the two networks must exceed: about what a linear model has.
+    bounds : (float, float)
+        Held-out bounds per row without factors, and with a linear model.
     progress : callable, optional
 
     Returns
@@ -75,12 +83,15 @@ def agreeing_counts(
     first = networks(halves[0], counts)
     tried = sorted(counts, key=lambda k: -first[k][1])[: None if settings.small else _TRIED]
     second = networks(halves[1], tried)
+    null, linear = bounds
+    gains = {k: (max(first[k][1], second[k][1]) - null) / max(linear - null, 1e-9) for k in tried}
+    best = max(tried, key=lambda k: gains[k])
+    much = gains[best] >= _MUCH
     agreed = []
-    for k in tried:
-        pair = first[k], second[k]
-        if max(bound for _, bound in pair) > least:
-            both = [codes(half, vae, k) for half, (vae, _) in zip(halves, pair, strict=True)]
-            if matched_correlations(*both).min() >= _RETURNS:
+    for k in tried if much else [best]:
+        if gains[k] >= settings.gain_kept:  # networks of halves of the rows are behind a little
+            both = [codes(halves[0], first[k][0], k), codes(halves[1], second[k][0], k)]
+            if matched_correlations(*both).min() >= _RETURNS[much]:
                 agreed.append(k)
     return counts if agreed and settings.small else sorted(agreed)
 

@@ -103,10 +103,12 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
         return state
     state.n_linear = spine.n_linear
     linear = linear_candidate(settings, data, spine, progress)
+    # The networks have encoders that learn; so must the linear model that they are measured by.
+    real = bool(data.source.observation.real_columns.all())
+    rival = linear if real else linear_candidate(settings, data, spine, progress, held=False)
     rows = data.validation if data.validation is not None else data.training
-    null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), linear.module))
-    least = null + settings.gain_kept * (best - null)  # networks of halves of the rows are behind a little
-    state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), least, progress)
+    null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), rival.module))
+    state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), (null, best), progress)
     if not state.counts:
         state.spine, state.candidates = spine, [linear]
     return state
@@ -237,13 +239,13 @@ def counts_around(n_linear: int, n_factors: int) -> list[int]:
 
 
 def linear_candidate(
-    settings: FitSettings, data: FitData, spine: Spine, progress: Progress | None
+    settings: FitSettings, data: FitData, spine: Spine, progress: Progress | None, *, held: bool = True
 ) -> Candidate:
     """The spine as a module; of likelihoods that are not Gaussian the loadings are trained, zeros stay.
 
     With holes the encoder is trained too: rows that lack other features need other maps.
     """
-    module, log = linear_module(settings, data, spine), TrainingLog()
+    module, log = linear_module(settings, data, spine, held=held), TrainingLog()
     n_lone = drop_lone_factors_(module)
     phase = _spine_phase(settings, data, module, "spine")
     if data.source.observation.real_columns.all():

@@ -218,17 +218,28 @@ def sparse_loadings(factors: LinearFactors, n_samples: float | np.ndarray, shrin
     return LinearFactors(W, C, np.clip(factors.uniqueness + lost, None, 1.0))
 
 
-def linear_module(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
-    """The spine as a module without a network: the sparse linear factor model."""
+def linear_module(
+    settings: FitSettings, data: FitData, spine: Spine, *, held: bool = True
+) -> SparseVAEModule:
+    """The spine as a module without a network: the sparse linear factor model.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    data : FitData
+    spine : Spine
+    held : bool
+        Whether its encoder keeps the axes; where many values are missing it never does.
+    """
     linear = replace(settings, config=replace(settings.config, hidden_sizes=()))
-    return _module_of(linear, data, spine)
+    return _module_of(linear, data, spine, held)
 
 
 def network_module(
     settings: FitSettings, data: FitData, linear: SparseVAEModule, spine: Spine
 ) -> SparseVAEModule:
     """A network on top of the spine, which begins as the linear model."""
-    module = _module_of(replace(settings, config=replace(settings.config, spine=1.0)), data, spine)
+    module = _module_of(replace(settings, config=replace(settings.config, spine=1.0)), data, spine, True)
     with torch.no_grad():
         module.mask.weight.copy_(linear.mask.weight)
         module.mask.inclusion_rate.copy_(linear.mask.inclusion_rate)
@@ -282,11 +293,12 @@ def _analyse(
 
 
 @torch.no_grad()
-def _module_of(settings: FitSettings, data: FitData, spine: Spine) -> SparseVAEModule:
+def _module_of(settings: FitSettings, data: FitData, spine: Spine, held: bool) -> SparseVAEModule:
     # Factors are read off a row by the posterior of the linear model, and stay so: an encoder that learns
     # turns the axes. Where many values are missing rows need a map each: that encoder learns from there.
-    held = replace(settings.config, held_means=_holes(data) <= _FEW_HOLES, input_dropout=0.0)
-    module = new_module(replace(settings, config=held), data, 1).select(0)
+    held = held and _holes(data) <= _FEW_HOLES
+    config = replace(settings.config, held_means=held, input_dropout=0.0)
+    module = new_module(replace(settings, config=config), data, 1).select(0)
     factors, n_used = spine.factors, spine.factors.n_factors
 
     def tensor(values: np.ndarray) -> torch.Tensor:
