@@ -1,6 +1,6 @@
 """Run the replication benchmark, row by row; what is done already is not done again.
 
-    python -m benchmarks.replication --data FOLDER [--only TABLE,...] [--methods NAME;...] [--splits N]
+    python -m benchmarks.replication --data FOLDER [--only TABLE,...] [--methods NAME;...] [--quick] [--pages]
 
 FOLDER holds the tables as ``SPARSEVAE_TEST_DATA`` does, and MovieLens 1M as ``ml-1m``.
 """
@@ -17,6 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.replication.methods import COUNTS_ONLY, OURS, PEERS
+from benchmarks.replication.pages import write_pages
 from benchmarks.replication.tables import TABLES
 from sparsevae.metrics.replication import compare_factors, halves
 
@@ -34,7 +35,11 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(TABLES), help="tables, with commas between them")
     parser.add_argument("--methods", default=";".join([*PEERS, *OURS]), help="methods, with semicolons")
     parser.add_argument("--splits", type=int, help="fewer splits than the table asks for")
+    parser.add_argument("--quick", action="store_true", help="one split, without our slower methods")
+    parser.add_argument("--pages", action="store_true", help="write a page and a picture beside the rows")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.splits, arguments.methods = 1, ";".join([*PEERS, "sparse VAE"])
     if arguments.data is None:
         parser.error("no data: pass --data FOLDER, or set SPARSEVAE_TEST_DATA")
     rows = pd.read_csv(arguments.out) if arguments.out.exists() else pd.DataFrame(columns=KEYS)
@@ -70,6 +75,8 @@ def main() -> None:
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             rows.to_csv(arguments.out, index=False)
+    if arguments.pages:
+        write_pages(rows, arguments.out.parent)
     columns = ["factors_a", "back", "match", "overlap", "cpu_seconds"]
     print(rows.groupby(KEYS[:3])[columns].mean().round(2).to_string())
 

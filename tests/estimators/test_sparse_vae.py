@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from sparsevae import SparseVAE
-from sparsevae.datasets import make_sparse_factors
-from sparsevae.exceptions import ConvergenceWarning
+from sparsevae.datasets import make_anchored_factors, make_sparse_factors
+from sparsevae.exceptions import ConvergenceWarning, ParameterError
 
 RECIPES = ["default", "paper", "authors"]
 TERMS = ["reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty"]
@@ -265,3 +265,31 @@ def test_the_released_arithmetic_makes_no_zeros_until_the_mask_is_read(fit, make
     size = np.abs(model.mask_)
     assert (size[size > 0] > 0.01).all()
     assert (size == 0).any()
+
+
+# -- the number of factors -----------------------------------------------------------------------------------
+
+
+def test_the_number_of_factors_is_found_where_none_is_given():
+    X = make_anchored_factors(200, 12, 2, random_state=0).X
+    model = SparseVAE("auto", max_epochs=4, n_init=1, random_state=0).fit(X)
+    assert model.n_linear_factors_ < model.n_factors_ == model.mask_.shape[1] <= 6
+    given = SparseVAE(1, max_epochs=4, n_init=1, random_state=0).fit(X)
+    assert given.n_factors_ == 1 < given.n_linear_factors_
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"anchors": {0: 0}},
+        {"init": np.ones((12, 2))},
+        {"factor_covariance": np.eye(2)},
+        {"recipe": "paper"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_number_is_needed_where_factors_have_numbers(options):
+    with pytest.raises(ParameterError, match=f"a number for n_factors beside {next(iter(options))}"):
+        SparseVAE("auto", **options).check_parameters()
+    with pytest.raises(ParameterError, match="n_factors to be one of 'auto'; got 'many'"):
+        SparseVAE("many").check_parameters()

@@ -6,8 +6,17 @@ import torch
 
 from sparsevae import SparseVAE
 from sparsevae.factor_analysis import LinearFactors
-from sparsevae.fitting.procedure import linear_candidate
-from sparsevae.fitting.spine import Spine, find_spine, linear_module, network_module, sparse_loadings
+from sparsevae.fitting.procedure import linear_candidate, train_network
+from sparsevae.fitting.spine import (
+    Spine,
+    _choose_axes,
+    find_spine,
+    linear_module,
+    network_module,
+    sparse_loadings,
+)
+from sparsevae.fitting.state import Candidate
+from sparsevae.training import TrainingLog
 
 from .resuming import count_table, linear_table
 
@@ -135,3 +144,47 @@ def test_what_the_user_gives_of_the_mask_keeps_its_meaning():
 def test_without_the_recipes_spine_the_ladder_is_climbed():
     settings, _ = SparseVAE(2).prepare_fit(linear_table(0.0, 100))
     assert not replace(settings, recipe=replace(settings.recipe, spine=None)).spine_first
+
+
+def test_training_a_network_leaves_the_axes_alone(prepared, spine):
+    settings, data = prepared
+    linear = linear_candidate(settings, data, spine, None)
+    candidate = Candidate(network_module(settings, data, linear.module, spine), TrainingLog(), 2)
+    batch = data.everything.spread(50)
+    before = candidate.module.encode(batch)[0].clone()
+    train_network(settings, data, candidate, None)
+    after = candidate.module.encode(batch)[0]
+    correlations = [np.corrcoef(before[:, k].detach(), after[:, k].detach())[0, 1] for k in range(2)]
+    np.testing.assert_allclose(correlations, 1.0, atol=1e-6)
+
+
+def test_where_many_values_are_missing_the_encoder_learns():
+    X = linear_table(0.0)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    settings, data = SparseVAE(3, hidden_sizes=(4,), random_state=0).prepare_fit(X)
+    module = linear_module(settings, data, find_spine(settings, data))
+    assert not module.config.held_means
+
+
+def test_one_factor_fewer_is_taken_where_as_many_return():
+    rng = np.random.default_rng(0)
+    strong = rng.normal(size=(300, 2)) @ np.kron(np.eye(2), np.full((1, 6), 0.9))
+    X = np.hstack([strong, 0.25 * rng.normal(size=(300, 1)) * np.ones((1, 2))])
+    X += 0.5 * rng.normal(size=X.shape)
+    _, data = SparseVAE(3, hidden_sizes=(4,), random_state=0).prepare_fit(X)
+    varying = np.arange(X.shape[1])
+    assert [_choose_axes(data, varying, n)[1] for n in (2, 3)] == [2, 2]
+
+
+def test_far_too_many_factors_are_halved():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) @ np.kron(np.eye(3), np.full((1, 10), 0.8)) + rng.normal(size=(200, 30))
+    _, data = SparseVAE(20, hidden_sizes=(4,), random_state=0).prepare_fit(X)
+    assert _choose_axes(data, np.arange(30), 20)[1] <= 10
+
+
+def test_what_sparse_links_cost_is_known(spine):
+    best = max(gain for _, gain, _ in spine.path)
+    [own] = [gain for shrinkage, gain, _ in spine.path if shrinkage == spine.shrinkage]
+    assert spine.gain_kept == pytest.approx(own / best)
+    assert spine.n_linear == 2

@@ -107,3 +107,24 @@ def test_any_change_of_basis_moves_the_mean_exactly(generator):
     mean, _ = encoder(x)
     encoder.transform_factors_(basis)
     assert_close(encoder(x)[0], mean @ basis.mT)
+
+
+def test_means_that_are_held_are_linear_and_not_trained(generator):
+    encoder = Encoder(4, 3, (6,), generator=generator, held_means=True)
+    encoder.linear.copy_(torch.randn(3, 4, generator=generator))
+    encoder.mean_bias.copy_(torch.randn(3, generator=generator))
+    x = torch.randn(7, 4, generator=generator)
+    mean, log_variance = encoder(x)
+    assert_close(mean, x @ encoder.linear.T + encoder.mean_bias)
+    log_variance.sum().backward()
+    assert {"linear", "mean_bias"}.isdisjoint(name for name, _ in encoder.named_parameters())
+    assert {"linear", "mean_bias"} <= set(encoder.state_dict())
+
+
+def test_held_means_follow_a_change_of_factors(generator):
+    encoder = Encoder(4, 3, (6,), generator=generator, held_means=True)
+    encoder.linear.copy_(torch.randn(3, 4, generator=generator))
+    x = torch.randn(7, 4, generator=generator)
+    before, order = encoder(x)[0], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
+    encoder.transform_factors_(order)
+    assert_close(encoder(x)[0], before @ order.T)

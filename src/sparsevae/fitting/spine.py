@@ -34,12 +34,13 @@ __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loa
 
 _SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
+_FEWEST_TO_HALVE = 50  # rows
 _HALVINGS = 3  # of the rows, to see what returns
 _FEATURES_COMPARED = 1000  # at most, to see what returns
 _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
 _RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
 _LEAST_RETURNING = 0.36  # of the factors, or there are too many of them
-_FEW = 6  # factors that are not too many
+_FEW = 8  # factors of which one matters
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do without
 _RUNGS = 6  # from the lasso to the spike and slab
@@ -122,20 +123,30 @@ def _choose_axes(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
     """Rotated factors, or for counts parts that only add up; how many; held-out gains along the path.
 
     Parts have fewer links. They are taken where as many of them return in other rows, unless the table has
-    contrasts and they miss most of it. Where next to nothing returns there are too many factors, and half as
-    many are tried.
+    contrasts and they miss most of it. Where little returns there are too many factors, and half as many are
+    tried; of few factors one fewer, where as many of these return.
     """
     if data.validation is None:
         return analyse_factors, n_factors, []
     counts = bool(data.source.observation.count_columns.all())
     kinds: list[Analysis] = [find_parts, analyse_factors] if counts else [analyse_factors]
     training = encoder_inputs(data.training)[:, varying]
-    while n_factors > _FEW or counts:
-        returning = [_n_returning(analyse, training, n_factors) for analyse in kinds]
-        if n_factors <= _FEW or max(returning) >= _LEAST_RETURNING * n_factors:
-            kinds = kinds if counts and returning[0] >= returning[1] else [analyse_factors]
+    if len(training) < _FEWEST_TO_HALVE:
+        return analyse_factors, n_factors, _path(analyse_factors, data, varying, n_factors)
+    returning = [_n_returning(analyse, training, n_factors) for analyse in kinds]
+    while True:
+        if n_factors > _FEW and max(returning) < _LEAST_RETURNING * n_factors:
+            fewer, least = math.ceil(n_factors / 2), 0.0
+        elif 2 <= n_factors <= _FEW:
+            fewer, least = n_factors - 1, max(*returning, 1.0)
+        else:
             break
-        n_factors = math.ceil(n_factors / 2)
+        found = [_n_returning(analyse, training, fewer) for analyse in kinds]
+        if max(found) < least:
+            break
+        n_factors, returning = fewer, found
+    if counts and returning[0] < returning[1]:
+        kinds = [analyse_factors]
     rotated = _path(analyse_factors, data, varying, n_factors)
     if find_parts in kinds:
         parts = _path(find_parts, data, varying, n_factors)
@@ -152,8 +163,10 @@ def _n_returning(analyse: Analysis, X: np.ndarray, n_factors: int) -> float:
         codes = []
         for rows in np.array_split(rng.permutation(len(X)), 2):
             half = X[rows]
-            scale = np.maximum(np.nanstd(half, 0), 1e-6)
-            factors = analyse((half - np.nanmean(half, 0)) / scale, n_factors)
+            n_seen = np.maximum((~np.isnan(half)).sum(0), 1)
+            mean = np.nansum(half, 0) / n_seen
+            scale = np.maximum(np.sqrt(np.nansum(np.square(half - mean), 0) / n_seen), 1e-6)
+            factors = analyse((half - mean) / scale, n_factors)
             shown = (np.square(factors.loadings) >= _SHOWN_BY[1]).sum(0) >= _SHOWN_BY[0]
             codes.append(np.nan_to_num(X / scale) @ factors.maps()[:, shown])
         found.append((matched_correlations(*codes) >= _RETURNS).sum())
