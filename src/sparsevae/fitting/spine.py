@@ -35,7 +35,7 @@ __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loa
 _SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_TO_HALVE = 50  # rows
-_HALVINGS = 3  # of the rows, to see what returns
+_HALVINGS = (10, 3)  # of the rows, to see what returns, of few factors and of many
 _FEATURES_COMPARED = 1000  # at most, to see what returns
 _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
 _RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
@@ -159,7 +159,7 @@ def _n_returning(analyse: Analysis, X: np.ndarray, n_factors: int) -> float:
     """Factors that features show, and that come back in the other half of the rows: mean of some halvings."""
     X = X[:, :: math.ceil(X.shape[1] / _FEATURES_COMPARED)]
     n_factors, rng, found = min(n_factors, X.shape[1] - 1), np.random.default_rng(0), []
-    for _ in range(_HALVINGS):
+    for _ in range(_HALVINGS[n_factors > _FEW]):
         codes = []
         for rows in np.array_split(rng.permutation(len(X)), 2):
             half = X[rows]
