@@ -5,6 +5,12 @@ class, the parameters, what was fitted, and one checksum of both files. An estim
 by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here knows a model's name.
 """
 
+from sparsevae.persistence.checkpoints import (
+    CheckpointFolder,
+    last_checkpoint,
+    open_checkpoints,
+    remove_checkpoints,
+)
 from sparsevae.persistence.directory import (
     FORMAT_VERSION,
     SavedModelError,
@@ -25,15 +31,19 @@ from sparsevae.persistence.replacement import (
 
 __all__ = [
     "FORMAT_VERSION",
+    "CheckpointFolder",
     "Place",
     "SavedModelError",
     "SavedModelNotFoundError",
     "check_writable",
     "finish_replacement",
     "keep_elsewhere",
+    "last_checkpoint",
     "load_estimator",
+    "open_checkpoints",
     "pack_estimator",
     "recover_place",
+    "remove_checkpoints",
     "replacing",
     "replacing_directory",
     "replacing_together",
