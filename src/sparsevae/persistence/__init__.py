@@ -7,6 +7,7 @@ by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here
 
 from sparsevae.persistence.checkpoints import (
     CheckpointFolder,
+    has_writer,
     last_checkpoint,
     open_checkpoints,
     remove_checkpoints,
@@ -20,7 +21,7 @@ from sparsevae.persistence.directory import (
     save_estimator,
     unpack_estimator,
 )
-from sparsevae.persistence.place import Place, keep_elsewhere, recover_place, take_place
+from sparsevae.persistence.place import Place, keep_elsewhere, recover_place, short_name, take_place
 from sparsevae.persistence.replacement import (
     check_writable,
     finish_replacement,
@@ -37,6 +38,7 @@ __all__ = [
     "SavedModelNotFoundError",
     "check_writable",
     "finish_replacement",
+    "has_writer",
     "keep_elsewhere",
     "last_checkpoint",
     "load_estimator",
@@ -48,6 +50,7 @@ __all__ = [
     "replacing_directory",
     "replacing_together",
     "save_estimator",
+    "short_name",
     "take_place",
     "unpack_estimator",
 ]

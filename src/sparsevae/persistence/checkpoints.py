@@ -23,7 +23,7 @@ from sparsevae.persistence.durability import sync, write_synced
 from sparsevae.persistence.locks import try_lock
 from sparsevae.persistence.replacement import check_writable
 
-__all__ = ["CheckpointFolder", "last_checkpoint", "open_checkpoints", "remove_checkpoints"]
+__all__ = ["CheckpointFolder", "has_writer", "last_checkpoint", "open_checkpoints", "remove_checkpoints"]
 
 _JSON, _TENSORS, _LOCK = "checkpoint.json", "checkpoint.safetensors", ".lock"
 _NAME = re.compile(r"(\.?)checkpoint-(\d{1,12})(\.partial)?")
@@ -126,9 +126,7 @@ def open_checkpoints(path: str | Path) -> Iterator[CheckpointFolder]:
                     f"Expected a directory for checkpoints that is free; another process is writing to "
                     f"{path}. Wait for it to end, or choose another one."
                 )
-            for entry in path.iterdir():
-                if (match := _NAME.fullmatch(entry.name)) and match[3]:
-                    shutil.rmtree(entry, ignore_errors=True)  # left unfinished by a process that was killed
+            _remove_unfinished(path)
             try:
                 yield CheckpointFolder(path)
             finally:
@@ -138,6 +136,13 @@ def open_checkpoints(path: str | Path) -> Iterator[CheckpointFolder]:
             path.rmdir()
 
 
+def has_writer(path: Path) -> bool:
+    """Whether a living process writes to a directory of checkpoints."""
+    with suppress(OSError), (path / _LOCK).open("r+") as lock:
+        return not try_lock(lock)
+    return False
+
+
 def last_checkpoint(path: Path) -> Path | None:
     """The newest checkpoint in a directory, damaged or not."""
     return _numbered(path)[-1][1] if _numbered(path) else None
@@ -145,10 +150,20 @@ def last_checkpoint(path: Path) -> Path | None:
 
 def remove_checkpoints(path: Path) -> None:
     """Remove the checkpoints in a directory, and the directory if nothing else is in it."""
+    _remove_unfinished(path)
     for _, folder in _numbered(path):
         shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
+        (path / _LOCK).unlink(missing_ok=True)
         path.rmdir()
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove what a process that was killed has left unfinished."""
+    with suppress(OSError):
+        for entry in path.iterdir():
+            if (match := _NAME.fullmatch(entry.name)) and match[3]:
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def _numbered(path: Path) -> list[tuple[int, Path]]:
