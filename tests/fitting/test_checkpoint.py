@@ -29,10 +29,8 @@ KINDS = [
     "spine",
     "spine, counts",
     "large, anchors",
-    "mixed",
     "a looser rate",
     "no factor",
-    "some features",
     "paper",
 ]
 ESTIMATORS = {
@@ -275,3 +273,23 @@ def test_a_process_that_was_killed_is_continued_by_another(tmp_path):
     model = fit(SparseVAE(**parameters), X, checkpoint=tmp_path)
     assert_equal_models(model, fit(SparseVAE(**parameters), X), X)
     assert not (tmp_path / ".lock").exists()
+
+
+def test_a_disk_that_fills_up_during_the_fit_costs_neither_the_fit_nor_the_last_checkpoint(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits on the size of files are those of POSIX")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    X, seen = make_table(), []
+
+    def fill(record):
+        if record["step"] == 4:
+            seen.extend(path.name for path in sorted(tmp_path.glob("checkpoint-*")))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, usual[1]))
+
+    try:
+        with pytest.warns(DataWarning, match=r"No checkpoint could be written to .* \(File too large\)"):
+            full = fit(VAE(**QUICK), X, checkpoint=tmp_path, checkpoint_every=0, callbacks=[fill])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert sorted(path.name for path in tmp_path.iterdir()) == seen == ["checkpoint-2", "checkpoint-3"]
+    assert_equal_models(full, fit(VAE(**QUICK), X), X)
+    assert_equal_models(fit(VAE(**QUICK), X, checkpoint=tmp_path), full, X)

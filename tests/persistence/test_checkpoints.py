@@ -86,6 +86,15 @@ def test_what_a_killed_process_has_left_is_removed_and_other_files_stay(folder):
     assert names(folder) == ["notes.txt"]
 
 
+def test_a_write_that_was_interrupted_is_done_again(folder):
+    with open_checkpoints(folder) as checkpoints:
+        (folder / ".checkpoint-1.partial").mkdir()
+        (folder / ".checkpoint-1.partial" / "checkpoint.safetensors").write_bytes(b"half")
+        checkpoints.write(HEADER, {"n": 1})
+        assert names(folder) == [".lock", "checkpoint-1"]
+    assert read(folder)[1]["n"] == 1
+
+
 def test_a_disk_that_does_not_take_it_is_a_warning(folder):
     with open_checkpoints(folder) as checkpoints:
         checkpoints.write(HEADER, {"n": 1})

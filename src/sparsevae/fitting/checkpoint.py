@@ -58,8 +58,8 @@ class Checkpoint:
         self._header: dict[str, Any] | None
         self._values: dict[str, Any]
         self._header, self._values = folder.read() or (None, {})
-        if self._header is not None and self._header["version"] != _VERSION:
-            raise self._refusal(f"of {_VERSION}", f"one of {self._header['version']}")
+        if self._header is not None and self._header.get("version") != _VERSION:
+            raise self._refusal(f"of {_VERSION}", f"one of {self._header.get('version')}")
 
     def begin(self, random_state: np.random.RandomState) -> np.random.RandomState:
         """The randomness, brought to where the earlier fit began, also one without a seed."""

@@ -60,6 +60,7 @@ class CheckpointFolder:
         document = {"sha256": BLANK, "header": header, "values": encode(values, arrays, "values")}
         tensors = save_tensors(arrays)
         try:
+            shutil.rmtree(partial, ignore_errors=True)  # Ctrl-C may have come in the middle of it
             partial.mkdir()
             text = json.dumps(document, ensure_ascii=False, allow_nan=False)
             write_synced(partial / _TENSORS, tensors)
@@ -130,7 +131,8 @@ def open_checkpoints(path: str | Path) -> Iterator[CheckpointFolder]:
             try:
                 yield CheckpointFolder(path)
             finally:
-                (path / _LOCK).unlink(missing_ok=True)
+                with suppress(OSError):
+                    (path / _LOCK).unlink()
     finally:
         with suppress(OSError):
             path.rmdir()
