@@ -14,6 +14,7 @@ def test_records_come_back_with_their_types():
         "objective": np.float32([1.5, np.nan]),
         "n": np.array(3),
     }
+    first["bound"] = np.float32(0.1)
     last = {**first, "epoch": 3, "objective": np.array(2.0), "validation": np.array(-1.0)}
     records = [first, {**first, "epoch": 2}, last, first]
     packed = pack_records(records)
@@ -27,6 +28,6 @@ def test_records_come_back_with_their_types():
             assert getattr(found[name], "dtype", None) == getattr(value, "dtype", None)
 
 
-@pytest.mark.parametrize("records", [[], [{"epoch": 1}]])
+@pytest.mark.parametrize("records", [[], [{"epoch": 1}], [{"bound": np.float32(2.5)}] * 3])
 def test_few_records(records):
     assert unpack_records(pack_records(records)) == records

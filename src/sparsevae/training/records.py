@@ -24,11 +24,14 @@ def pack_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Of each stretch, an array with a first dimension more, or a list, by name.
+        Of each stretch by name: an array with a first dimension more, one in a tuple if its items were no
+        arrays but numpy's scalars, or a list.
     """
 
     def column(stretch: list[Record], name: str) -> Any:
         values = [record[name] for record in stretch]
+        if isinstance(values[0], np.generic):
+            return (np.array(values),)
         return np.stack(values) if isinstance(values[0], np.ndarray) else values
 
     stretches = (list(stretch) for _, stretch in groupby(records, _kind))
@@ -39,12 +42,17 @@ def unpack_records(stretches: Sequence[dict[str, Any]]) -> list[Record]:
     """The records that `pack_records` was given."""
 
     def value(column: Any, i: int) -> Any:
+        if isinstance(column, tuple):
+            return column[0][i]
         return column[i, ...].copy() if isinstance(column, np.ndarray) else column[i]
+
+    def length(column: Any) -> int:
+        return len(column[0] if isinstance(column, tuple) else column)
 
     return [
         {name: value(column, i) for name, column in stretch.items()}
         for stretch in stretches
-        for i in range(len(next(iter(stretch.values()))))
+        for i in range(length(next(iter(stretch.values()))))
     ]
 
 
