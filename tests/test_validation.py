@@ -18,6 +18,7 @@ from sparsevae.validation import (
     canonical_csr,
     check_choice,
     check_columns_numeric,
+    check_duration,
     check_finite,
     check_fraction,
     check_in_memory,
@@ -298,3 +299,32 @@ def test_categories_are_called_categories():
     with pytest.raises(DataError, match="got categories in 'a'"):
         check_columns_numeric(frame)
     check_columns_numeric(pd.DataFrame({"a": [Decimal("1.5"), Decimal(2)]}))
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("30s", 30),
+        ("5m", 300),
+        ("5 min", 300),
+        ("1h30m", 5400),
+        ("1.5H", 5400),
+        ("250ms", 0.25),
+        ("90", 90),
+        (0, 0),
+        (2.5, 2.5),
+        (np.int64(7), 7),
+        ("2d", 172_800),
+        (" 5m ", 300),
+    ],
+)
+def test_durations_in_seconds(text, seconds):
+    assert check_duration("time", text) == seconds
+
+
+@pytest.mark.parametrize(
+    "value", ["", "m", "5x", "-5m", "5m!", "1e3", "nan", "∞", -1, float("inf"), True, None, [5]]
+)
+def test_what_is_no_duration_is_refused(value):
+    with pytest.raises(ParameterError, match="Expected time to be a duration"):
+        check_duration("time", value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -19,6 +21,7 @@ __all__ = [
     "canonical_csr",
     "check_choice",
     "check_columns_numeric",
+    "check_duration",
     "check_finite",
     "check_fraction",
     "check_in_memory",
@@ -40,6 +43,9 @@ OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are 
 _MANY_ZEROS, _SOME_ZEROS, _FAR = 0.2, 0.01, 3.0  # see `resembles_counts`
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 _TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|s|m|h|d|)", re.ASCII)
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern}\s*)+", re.ASCII)
 _INVISIBLE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_TURNS))
 
 
@@ -68,6 +74,22 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise ParameterError(
             f"Expected {name} to be one of {words}; got {value!r}. Pass {name}={choices[0]!r}."
         )
+
+
+def check_duration(name: str, value: object) -> float:
+    """Seconds of a duration: a number of them, or text such as "30s", "5m" or "1h30m"."""
+    seconds = math.nan
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and _DURATION.fullmatch(value.strip().lower()):
+        parts = _DURATION_PART.findall(value.lower())
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not 0.0 <= seconds < math.inf:
+        raise ParameterError(
+            f"Expected {name} to be a duration such as 30s, 5m or 1h30m, or a number of seconds; got "
+            f"{value!r}. Pass 5m."
+        )
+    return seconds
 
 
 def check_in_memory(X: TableLike) -> None:

@@ -151,14 +151,20 @@ def test_a_fit_checks_its_table_once_and_encodes_each_row_once(shared, quick, fr
     assert len(encoded) == len(frame)
 
 
-def test_nothing_is_left_of_a_run_that_fails_while_it_is_written(shared, quick, tmp_path, monkeypatch):
+def test_of_a_run_that_fails_while_it_is_written_the_fit_is_left(shared, quick, tmp_path, monkeypatch):
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("sparsevae.runs.run.write_csv", full)
     message = refusal("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick)
     assert message == "Error: No space left on device."
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+    monkeypatch.undo()
+    result = invoke("fit", shared / "table.csv", "--out", tmp_path / "run", "--config", quick, "--resume")
+    assert result.exit_code == 0, result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    for name in ("factors.csv", "loadings.csv", "history.csv", "model/model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (shared / "run" / name).read_bytes()
 
 
 def test_an_interrupted_fit_writes_nothing(shared, quick, tmp_path, monkeypatch):

@@ -113,3 +113,10 @@ def test_a_state_before_the_first_stage_leaves_randomness_alone():
     before = data.generator.get_state()
     FitState().restore_randomness_(data)
     assert torch.equal(data.generator.get_state(), before)
+
+
+def test_a_candidate_that_has_diverged_is_read_too(candidate):
+    with torch.no_grad():
+        candidate.module.mask.weight[0, 0] = torch.nan
+    read = Candidate.from_dict(written_and_read(candidate.to_dict()), rows_of(make_module()))
+    assert read.module.mask.weight[0, 0].isnan()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -41,16 +42,18 @@ from sparsevae.cli.options import (
 from sparsevae.cli.settings import merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
-from sparsevae.exceptions import ParameterError
+from sparsevae.exceptions import DivergenceError, ParameterError
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
-from sparsevae.persistence import take_place
+from sparsevae.persistence import last_checkpoint, recover_place, remove_checkpoints, take_place
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES, estimate_size
+from sparsevae.runs.unfinished import check_unfinished, checkpoint_place, is_finished
 from sparsevae.runs.workbook import check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
+from sparsevae.validation import check_duration
 
 __all__ = ["fit"]
 
@@ -79,6 +82,13 @@ def fit(
     ] = None,
     config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished run, if there is one.")
+    ] = False,
+    checkpoint_every: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Time between two checkpoints, such as 30s, 5m or 1h."),
+    ] = "5m",
     as_json: JsonOption = False,
     drop: DropOption = None,
     id_column: IdColumnOption = None,
@@ -107,6 +117,8 @@ def fit(
     (which feature uses which factor), effects.csv (by how much, in the features' units), factors.csv (the
     factors of each sample), history.csv (the terms of the objective, epoch by epoch), evidence.json (what the
     report needs of the data) and log.txt.
+
+    Until the run is complete, RUN.checkpoint keeps the fit: add --resume to the command to go on from there.
     """
     settings, reading = merge_settings(
         read_config(config),
@@ -126,7 +138,21 @@ def fit(
         with suppress(ParameterError):  # known anchors and the like number the factors
             SparseVAE("auto", **settings).check_parameters()
             settings["n_factors"] = "auto"
-    with keep_log() as log, stop_on_interrupt(_announce_stop) as stop, ExitStack() as until_written:
+    check_duration("--checkpoint-every", checkpoint_every)
+    checkpoint = checkpoint_place(out)
+    with (
+        keep_log() as log,
+        _minding_checkpoint(checkpoint),
+        stop_on_interrupt(_announce_stop) as stop,
+        ExitStack() as until_written,
+    ):
+        if resume:
+            with collect_warnings():
+                recover_place(out)
+            if is_finished(out):
+                _say_finished(out, as_json=as_json)
+                return
+        force = check_unfinished(out, resume=resume, force=force)
         check_place(out, force=force)
         if write_to is not None:
             check_h5ad(table, write_to, force=force)
@@ -149,11 +175,16 @@ def fit(
             automatic = isinstance(model.n_factors, str)
             most = min(MOST_FACTORS, data.shape[1]) if automatic else int(model.n_factors)
             place.reserve(estimate_size(*data.shape, most, model.hidden_sizes))
-            say("Fitting ..." if automatic else f"Fitting up to {most} factors ...")
+            if not resume:
+                remove_checkpoints(checkpoint)  # of a fit that is given up
+            how = _how(resume, checkpoint)
+            say(f"{how} ..." if automatic else f"{how} up to {most} factors ...")
             started = time.perf_counter()
             # A data frame has its names; a sparse matrix cannot have any.
             names = None if hasattr(X, "columns") else data.feature_names
-            codes = model.fit_codes(X, feature_names=names)
+            codes = model.fit_codes(
+                X, feature_names=names, checkpoint=checkpoint, checkpoint_every=checkpoint_every
+            )
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)
         say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
@@ -172,6 +203,8 @@ def fit(
                 raw_names=raw_names,
                 place=place,
             )
+            if not stop.heeded:
+                remove_checkpoints(checkpoint)
             certificate = certificate_from_record((run.evidence() or {})["certificate"])
             if excel is not None:
                 write_workbook(excel, model, _factors_of(run, data, codes), certificate.table)
@@ -185,7 +218,37 @@ def fit(
         with suppress(OSError) if stop.heeded else nullcontext():  # the terminal may be gone
             _summarise(model, data, run.path, seconds)
     if stop.heeded:
+        if last_checkpoint(checkpoint) is not None:
+            say("The same command with --resume goes on where the fit was stopped.")
         raise typer.Exit(interrupted_code(stop.number))
+
+
+def _how(resume: bool, checkpoint: Path) -> str:
+    if not resume:
+        return "Fitting"
+    last = last_checkpoint(checkpoint)
+    return "There is nothing to resume: fitting" if last is None else f"Going on from {last.parent}: fitting"
+
+
+def _say_finished(out: Path, *, as_json: bool) -> None:
+    say(f"{out} is finished: there is nothing to resume.")
+    remove_checkpoints(checkpoint_place(out))
+    if as_json:
+        print_json({"run": str(out), **Run.open(out).record})
+
+
+@contextmanager
+def _minding_checkpoint(checkpoint: Path) -> Iterator[None]:
+    """Say where a fit that was given up can go on from; one that diverges would do so again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if last_checkpoint(checkpoint) is not None:
+            say(f"The fit is kept in {checkpoint}: --resume goes on with it.")
+        raise
+    except DivergenceError:
+        remove_checkpoints(checkpoint)
+        raise
 
 
 def _factors_of(run: Run, data: TableFile, codes: Codes) -> pd.DataFrame:

@@ -38,6 +38,7 @@ from sparsevae.exceptions import (
     ParameterError,
 )
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
+from sparsevae.fitting.checkpoint import checkpoint_in
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
 from sparsevae.inspection.imputation import (
     dense_table,
@@ -56,6 +57,7 @@ from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
 from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
+from sparsevae.training.journal import keeping
 from sparsevae.validation import (
     canonical_csr,
     check_choice,
@@ -258,7 +260,11 @@ class FactorEstimator(TableEstimator):
 
     module_: LatentModule
     _module_class: ClassVar[type[LatentModule]]
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"callbacks": UNUSED}
+    __metadata_request__fit: ClassVar[dict[str, str]] = {
+        "callbacks": UNUSED,
+        "checkpoint": UNUSED,
+        "checkpoint_every": UNUSED,
+    }
     _takes_groups: ClassVar[bool] = False
     _finds_n_factors: ClassVar[bool] = False  # whether n_factors may be "auto"
 
@@ -271,6 +277,8 @@ class FactorEstimator(TableEstimator):
         *,
         feature_names: FeatureNames | None = None,
         callbacks: Sequence[Callback] | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float | str = "5m",
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
@@ -290,6 +298,13 @@ class FactorEstimator(TableEstimator):
             the objective, ``n_nonzero``, ``n_active`` and ``validation``, the held-out bound where there is
             one. A callback that returns True ends the fit with the best model so far. One that raises ends
             it too, and its exception comes out of ``fit`` after that model is in place.
+        checkpoint : str or Path, optional
+            A directory. The fit is kept there at the end of each stage, from time to time inside a stage, and
+            when Ctrl-C or a callback ends it; and if an unfinished fit of the same table with the same
+            parameters is there, this one goes on where that one stopped, to the same end to the last bit. The
+            last checkpoint stays when the fit is complete.
+        checkpoint_every : float or str
+            Time between two checkpoints inside a stage: seconds, or text such as "30s", "5m" or "1h30m".
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; weights are not normalised.
         groups : array of shape (n_samples,), optional
@@ -308,6 +323,8 @@ class FactorEstimator(TableEstimator):
             X,
             feature_names=feature_names,
             callbacks=callbacks,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             sample_weight=sample_weight,
             groups=groups,
             observed=observed,
@@ -338,6 +355,8 @@ class FactorEstimator(TableEstimator):
         *,
         feature_names: FeatureNames | None = None,
         callbacks: Sequence[Callback] | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float | str = "5m",
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
@@ -348,7 +367,7 @@ class FactorEstimator(TableEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        feature_names, callbacks, sample_weight, groups, observed, exposure
+        feature_names, callbacks, checkpoint, checkpoint_every, sample_weight, groups, observed, exposure
             As for `fit`.
 
         Returns
@@ -358,17 +377,24 @@ class FactorEstimator(TableEstimator):
         mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        data = self._prepare(
-            X,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            groups=groups,
-            observed=observed,
-            exposure=exposure,
-        )
-        explained = self._explained_failures(data.source.X)
-        with calling(callbacks) as calls, torch.random.fork_rng(devices=[]), explained:
-            module, history = self._fit_module(data)
+        with checkpoint_in(checkpoint, checkpoint_every) as kept:
+            random_state = None if kept is None else kept.begin(new_random_state(self.random_state))
+            data = self._prepare(
+                X,
+                random_state=random_state,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                groups=groups,
+                observed=observed,
+                exposure=exposure,
+            )
+            with (
+                calling(callbacks) as calls,
+                torch.random.fork_rng(devices=[]),
+                self._explained_failures(data.source.X),
+                keeping(None) if kept is None else kept.keeping(self, data, calls),
+            ):
+                module, history = self._fit_module(data)
         if stop_requested() or calls.stopped:
             _say_stopped(len(history), "a callback" if calls.stopped else "the user")
         self.module_ = module.cpu().eval().requires_grad_(False)
@@ -398,6 +424,7 @@ class FactorEstimator(TableEstimator):
         self,
         X: TableLike,
         *,
+        random_state: np.random.RandomState | None = None,
         feature_names: FeatureNames | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -419,7 +446,7 @@ class FactorEstimator(TableEstimator):
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
             batch_size=self.batch_size,
-            random_state=new_random_state(self.random_state),
+            random_state=new_random_state(self.random_state) if random_state is None else random_state,
             device=self._device(),
             weight=weight,
             group=group,

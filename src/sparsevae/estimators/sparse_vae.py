@@ -22,7 +22,8 @@ from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
-from sparsevae.fitting import FitData, FitSettings, Recipe, fit_module, get_recipe
+from sparsevae.fitting import FitData, FitSettings, Recipe, get_recipe
+from sparsevae.fitting.checkpoint import fit_or_resume
 from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
 from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
@@ -359,7 +360,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
         check_features_per_step(self.features_per_step, data.source.observation.likelihood)
-        fitted = fit_module(self._settings(data), data)
+        fitted = fit_or_resume(self._settings(data), data)
         self.starts_ = fitted.starts
         self.dropped_factors_ = fitted.dropped
         self.__dict__.pop("n_linear_factors_", None)

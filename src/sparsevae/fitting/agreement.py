@@ -43,8 +43,8 @@ def agreeing_counts(
 ) -> list[int]:
     """Numbers of factors on all of which two networks agree, each fitted to one half of the training rows.
 
-    Networks that predict much better than a linear model must agree for one number of factors; others closely,
-    and for a number that predicts as well as any.
+    Networks that predict much better than a linear model must agree for one number of factors; others
+    closely, and for a number that predicts as well as any.
 
     Parameters
     ----------

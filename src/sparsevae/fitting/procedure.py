@@ -1,7 +1,7 @@
 """A fit from start to end, in the order of docs/how-the-fit-works.md.
 
 Each stage takes the state of the fit and leaves the next one; between two stages the state can be written and
-read (`FitState.to_dict`), so that a checkpoint is a callback.
+read (`FitState.to_dict`). `fitting.checkpoint` does so, with a journal of the training inside a stage.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from sparsevae.fitting.data import FitData
 from sparsevae.fitting.spine import Spine
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import ProximalAdam, RowSource, TrainingLog
+from sparsevae.training.records import pack_records, unpack_records
 
 __all__ = ["Candidate", "FitState", "Fitted"]
 
@@ -76,7 +77,7 @@ class Candidate:
         """Plain values, arrays and tensors."""
         return {
             "module": self.module.to_dict(),
-            "log": self.log.epochs,
+            "log": pack_records(self.log.epochs),
             "n_factors": self.n_factors,
             "rate": self.rate,
             "kind": self.kind,
@@ -90,8 +91,8 @@ class Candidate:
         """What `to_dict` described, on the device of these rows."""
         foot = values["foot"]
         return cls(
-            SparseVAEModule.from_dict(values["module"], source.observation, source.device),
-            TrainingLog(list(values["log"])),
+            SparseVAEModule.from_dict(values["module"], source.observation, source.device, finite=False),
+            TrainingLog(unpack_records(values["log"])),
             values["n_factors"],
             values["rate"],
             values["kind"],

@@ -391,11 +391,19 @@ class LatentModule(nn.Module, ABC):
 
     @classmethod
     def from_dict(
-        cls, values: Mapping[str, Any], observation: Observation, device: torch.device | str = "cpu"
+        cls,
+        values: Mapping[str, Any],
+        observation: Observation,
+        device: torch.device | str = "cpu",
+        *,
+        finite: bool = True,
     ) -> Self:
-        """The module without replicates that `to_dict` described; units come with the tensors."""
+        """The module without replicates that `to_dict` described; units come with the tensors.
+
+        ``finite`` is False for a candidate of a fit, which may have diverged without harm to the others.
+        """
         config, tensors = cls.config_class(**values["config"]), values["tensors"]
-        cls._check_tensors(observation, config, tensors)
+        cls._check_tensors(observation, config, tensors, finite=finite)
         module = cls(observation, config, generator=torch.Generator())
         module.load_state_dict({name: tensors[name] for name in module.state_dict()})
         if module.mask is not None:
@@ -405,7 +413,7 @@ class LatentModule(nn.Module, ABC):
 
     @classmethod
     def _check_tensors(
-        cls, observation: Observation, config: ModuleConfig, tensors: Mapping[str, Any]
+        cls, observation: Observation, config: ModuleConfig, tensors: Mapping[str, Any], *, finite: bool
     ) -> None:
         """Refuse tensors of other shapes than these settings give, before memory is taken for a module."""
         if len(config.hidden_sizes) > len(tensors):
@@ -417,7 +425,7 @@ class LatentModule(nn.Module, ABC):
             if not isinstance(found, Tensor) or found.shape != like.shape or found.dtype != like.dtype:
                 got = f"{tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
                 raise DataError(f"Expected {name} of shape {tuple(like.shape)}; got {got}")
-            if found.is_floating_point() and not bool(found.isfinite().all()):
+            if finite and found.is_floating_point() and not bool(found.isfinite().all()):
                 raise DataError(f"Expected finite numbers in {name}")
 
     def replicated(self) -> Iterator[tuple[str, Tensor]]:

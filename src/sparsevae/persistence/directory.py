@@ -21,12 +21,15 @@ from sparsevae.persistence.place import MARKS, recover_place
 from sparsevae.persistence.replacement import replacing_directory
 
 __all__ = [
+    "BLANK",
+    "CHECKSUM",
     "FORMAT_VERSION",
     "SavedModelError",
     "SavedModelNotFoundError",
     "load_estimator",
     "pack_estimator",
     "save_estimator",
+    "sign",
     "unpack_estimator",
 ]
 
@@ -35,8 +38,8 @@ FORMAT_VERSION = 3
 
 _JSON, _TENSORS = "model.json", "model.safetensors"
 _SIGNED = 3  # the first format whose checksum covers all of the model
-_BLANK = "0" * 64
-_CHECKSUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
+BLANK = "0" * 64
+CHECKSUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
 
 
 class Saveable(Protocol):
@@ -99,7 +102,7 @@ def pack_estimator(estimator: Saveable) -> tuple[str, bytes]:
         "format_version": FORMAT_VERSION,
         "package_version": __version__,
         "class": type(estimator).__name__,
-        "sha256": _BLANK,
+        "sha256": BLANK,
     }
     text = json.dumps({**header, **document}, indent=1, ensure_ascii=False, allow_nan=False)
     return sign(text.encode(), tensors).decode(), tensors
@@ -107,10 +110,10 @@ def pack_estimator(estimator: Saveable) -> tuple[str, bytes]:
 
 def sign(text: bytes, tensors: bytes) -> bytes:
     """The text of ``model.json`` with the checksum of all of the model in it, its own place left blank."""
-    found = _CHECKSUM.search(text)
+    found = CHECKSUM.search(text)
     assert found is not None
     begin, end = found.span(1)
-    blank = text[:begin] + _BLANK.encode() + text[end:]
+    blank = text[:begin] + BLANK.encode() + text[end:]
     checksum = hashlib.sha256(blank + tensors).hexdigest()
     return text[:begin] + checksum.encode() + text[end:]
 
@@ -190,7 +193,7 @@ def _read(text: bytes, tensors: bytes, path: Path) -> tuple[dict[str, Any], dict
     """The document and the arrays of a saved model, once their checksum is right."""
     document = _parse(text, path)
     if document["format_version"] >= _SIGNED:
-        if _CHECKSUM.search(text) is None or sign(text, tensors) != text:
+        if CHECKSUM.search(text) is None or sign(text, tensors) != text:
             raise _changed(path)
     else:
         if hashlib.sha256(tensors).hexdigest() != document["tensors_sha256"]:

@@ -24,7 +24,7 @@ from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.durability import exchange, sync, sync_tree
 from sparsevae.persistence.locks import try_lock
 
-__all__ = ["MARKS", "Place", "keep_elsewhere", "recover_place", "take_place"]
+__all__ = ["MARKS", "Place", "keep_elsewhere", "recover_place", "short_name", "take_place"]
 
 _TAKEN, _COMPLETE, _RESERVE = ".taken", ".complete", ".reserve"
 MARKS = (_TAKEN, _COMPLETE, _RESERVE)
@@ -302,13 +302,14 @@ def _free_name(path: Path) -> Path:
 
 
 def _partial(path: Path) -> Path:
-    return path.with_name(f".{_stem(path)}.partial")
+    return path.with_name(f".{short_name(path)}.partial")
 
 
 def _old(path: Path) -> Path:
-    return path.with_name(f".{_stem(path)}.old")
+    return path.with_name(f".{short_name(path)}.old")
 
 
-def _stem(path: Path) -> str:
+def short_name(path: Path) -> str:
+    """The name of a path, or a checksum of it where nothing could be put around it."""
     name = os.fsencode(path.name)
     return path.name if len(name) <= _LONGEST else hashlib.sha256(name).hexdigest()[:32]

@@ -13,6 +13,7 @@ from typing import Any
 __all__ = [
     "SIGNALS",
     "Stop",
+    "is_stopping",
     "raise_interrupt",
     "stop_on_interrupt",
     "stop_requested",
@@ -128,6 +129,12 @@ def stopping(wanted: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         _wanted.reset(token)
+
+
+def is_stopping() -> bool:
+    """Whether somebody has asked for a stop, without heeding it."""
+    wanted, stop = _wanted.get(), _current.get()
+    return (wanted is not None and wanted()) or (stop is not None and stop.asked)
 
 
 def stop_requested() -> bool:

@@ -6,7 +6,7 @@ It knows the module contract (`LatentModule`), never a model's name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -23,6 +23,7 @@ from sparsevae.modules.mask import Rate
 from sparsevae.training.batches import Batches
 from sparsevae.training.callbacks import call_after_epoch
 from sparsevae.training.interrupt import stop_requested, training_begins
+from sparsevae.training.journal import Course, current_journal
 from sparsevae.training.optimizer import ProximalAdam
 
 __all__ = ["Phase", "Progress", "Record", "TrainingLog", "held_out_bound", "step_threads", "train"]
@@ -180,15 +181,29 @@ def train(
     """
     log = TrainingLog() if log is None else log
     optimizer = ProximalAdam(module, batches.n_samples) if optimizer is None else optimizer
-    mask = module.mask
+    mask, journal = module.mask, current_journal()
+    course = Course(module, batches, generator, optimizer, log.epochs)
     training_begins()
-    for phase in phases:
+    begun = None if journal is None else journal.begin(course)
+    if begun is not None and "phase" not in begun:
+        return log  # it was complete
+    for place, phase in enumerate(phases):
+        if begun is not None and place < begun["phase"]:
+            continue
         if stop_requested():
             break
         if mask is not None:
             mask.set_rates(phase.spike_rate, phase.slab_rate)
         best = _Best(module, phase.patience) if phase.patience and validation is not None else None
-        for epoch in range(phase.epochs):
+        first = 0
+        if begun is not None:
+            first = begun["epoch"]
+            if best is not None:
+                best.load_state_dict(begun["best"])
+            begun = None
+        for epoch in range(first, phase.epochs):
+            if best is not None and best.exhausted:  # and so it was when the fit was cut off
+                break
             if mask is not None:
                 mask.zeros_may_return = phase.zeros_may_return or epoch == 0 or bool(module.replicates)
             optimizer.penalty_scale = penalty_scale * min(1.0, (epoch + 1) / max(1, phase.penalty_warmup))
@@ -205,12 +220,16 @@ def train(
             if progress is not None:
                 progress(record)
             call_after_epoch(record)
+            if journal is not None:
+                journal.after_epoch(course, place, epoch + 1, None if best is None else best.state_dict)
             if (best is not None and best.exhausted) or stop_requested():
                 break
         if best is not None:
             best.restore()
     if mask is not None:
         mask.zeros_may_return = True
+    if journal is not None:
+        journal.end(course)
     return log
 
 
@@ -339,3 +358,13 @@ class _Best:
 
     def restore(self) -> None:
         self.module.load_state_dict(self.state)
+
+    def state_dict(self) -> dict[str, Any]:
+        state = {name: value.clone() for name, value in self.state.items()}
+        return {"bound": self.bound, "reference": self.reference, "waited": self.waited, "state": state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for name in ("bound", "reference", "waited"):
+            setattr(self, name, state[name].to(self.bound.device))
+        for name, value in self.state.items():
+            value.copy_(state["state"][name])
