@@ -73,7 +73,7 @@ def test_an_option_of_another_type_is_refused_with_the_file(tmp_path, line, name
     "line",
     [
         "n_factors = true",
-        'n_factors = "3"',
+        'max_epochs = "3"',
         "n_factors = 2.5",
         "learning_rate = '0.1'",
         "hidden_sizes = 64",

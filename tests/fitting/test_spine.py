@@ -178,7 +178,7 @@ def test_one_factor_fewer_is_taken_where_as_many_return():
 
 def test_far_too_many_factors_are_halved():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)) @ np.kron(np.eye(3), np.full((1, 10), 0.8)) + rng.normal(size=(200, 30))
+    X = rng.normal(size=(300, 3)) @ np.kron(np.eye(3), np.full((1, 10), 0.8)) + rng.normal(size=(300, 30))
     _, data = SparseVAE(20, hidden_sizes=(4,), random_state=0).prepare_fit(X)
     assert _choose_axes(data, np.arange(30), 20)[1] <= 10
 

@@ -26,6 +26,7 @@ from sparsevae.cli.console import (
 from sparsevae.cli.options import (
     ConfigOption,
     DropOption,
+    FactorsOption,
     FeatureNamesOption,
     HeaderOption,
     IdColumnOption,
@@ -39,10 +40,10 @@ from sparsevae.cli.options import (
     WordsOption,
     text_settings,
 )
-from sparsevae.cli.settings import merge_settings, read_config
+from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
-from sparsevae.exceptions import DivergenceError, ParameterError
+from sparsevae.exceptions import DivergenceError
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
@@ -66,15 +67,7 @@ def fit(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="RUN", help="Directory to write; it must be new.")
     ],
-    factors: Annotated[
-        int | None,
-        typer.Option(
-            "--factors",
-            "-k",
-            min=1,
-            help="Largest number of factors. [default: as many as a linear analysis of the table shows]",
-        ),
-    ] = None,
+    factors: FactorsOption = None,
     likelihood: LikelihoodOption = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same fit. [default: 0]")] = None,
     max_epochs: Annotated[
@@ -133,11 +126,7 @@ def fit(
             "text": text_settings(text, words, stop_words),
         },
     )
-    SparseVAE(**settings).check_parameters()
-    if "n_factors" not in settings:
-        with suppress(ParameterError):  # known anchors and the like number the factors
-            SparseVAE("auto", **settings).check_parameters()
-            settings["n_factors"] = "auto"
+    settings = check_settings(settings)
     check_duration("--checkpoint-every", checkpoint_every)
     checkpoint = checkpoint_place(out)
     with (

@@ -13,6 +13,7 @@ from sparsevae.likelihoods import LIKELIHOODS
 __all__ = [
     "ConfigOption",
     "DropOption",
+    "FactorsOption",
     "FeatureNamesOption",
     "HeaderOption",
     "IdColumnOption",
@@ -72,6 +73,15 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+FactorsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--factors",
+        "-k",
+        min=1,
+        help="Largest number of factors. [default: as many as a linear analysis of the table shows]",
+    ),
+]
 DropOption = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="NAMES", help="Leave out this column, or several: a,b,c."),

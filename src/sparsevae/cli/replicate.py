@@ -22,6 +22,7 @@ from sparsevae.cli.console import (
 from sparsevae.cli.options import (
     ConfigOption,
     DropOption,
+    FactorsOption,
     FeatureNamesOption,
     HeaderOption,
     IdColumnOption,
@@ -32,7 +33,7 @@ from sparsevae.cli.options import (
     RawNamesOption,
     TableArgument,
 )
-from sparsevae.cli.settings import merge_settings, read_config
+from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
 from sparsevae.experiments import Replication
@@ -64,9 +65,7 @@ def replicate(
         ),
     ] = None,
     splits: Annotated[int, typer.Option("--splits", "-n", min=1, help="Random halvings of the rows.")] = 3,
-    factors: Annotated[
-        int | None, typer.Option("--factors", "-k", min=1, help="Largest number of factors. [default: 10]")
-    ] = None,
+    factors: FactorsOption = None,
     likelihood: LikelihoodOption = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of the halves and of the fits. [default: 0]")
@@ -99,7 +98,7 @@ def replicate(
             "feature_names": feature_names,
         },
     )
-    SparseVAE(**settings).check_parameters()
+    settings = check_settings(settings)
     seed = settings.setdefault("random_state", 0)
     with collect_warnings():
         labels = None

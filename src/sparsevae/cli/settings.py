@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -14,7 +14,7 @@ from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import ParameterError
 from sparsevae.io import ReadOptions
 
-__all__ = ["Settings", "merge_settings", "read_config"]
+__all__ = ["Settings", "check_settings", "merge_settings", "read_config"]
 
 _PARAMETERS = tuple(name for name in inspect.signature(SparseVAE).parameters if name != "verbose")
 _TYPES = {name: hint for name, hint in get_type_hints(SparseVAE.__init__).items() if name in _PARAMETERS}
@@ -73,6 +73,17 @@ def merge_settings(
         {**config.parameters, **{name: value for name, value in parameters.items() if value is not None}},
         {**config.reading, **{name: value for name, value in reading.items() if value is not None}},
     )
+
+
+def check_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse parameters that make no sense; without a number of factors the table is to say how many."""
+    SparseVAE(**parameters).check_parameters()
+    if "n_factors" in parameters:
+        return dict(parameters)
+    with suppress(ParameterError):  # known anchors and the like number the factors
+        SparseVAE("auto", **parameters).check_parameters()
+        return {**parameters, "n_factors": "auto"}
+    return dict(parameters)
 
 
 def _merge_text(written: object, typed: object) -> object:

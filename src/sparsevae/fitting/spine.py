@@ -34,12 +34,12 @@ __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loa
 
 _SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
-_FEWEST_TO_HALVE = 50  # rows
+_FEWEST_TO_HALVE = 200  # rows; halves of fewer say little
 _HALVINGS = (10, 3)  # of the rows, to see what returns, of few factors and of many
 _FEATURES_COMPARED = 1000  # at most, to see what returns
 _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
 _RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
-_LEAST_RETURNING = 0.36  # of the factors, or there are too many of them
+_LEAST_RETURNING = 0.38  # of the factors, or there are too many of them
 _FEW = 8  # factors of which one matters
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do without
