@@ -24,9 +24,7 @@ from sparsevae.training.loop import Progress, held_out_bound
 __all__ = ["agreeing_counts", "matched_correlations"]
 
 _MUCH = 1.08  # gain of a network that predicts much better, in gains of the linear model
-_RETURNS = (
-    0.8  # rank correlation of a factor that the other half shows too, where networks predict much better
-)
+_RETURNS = 0.8  # rank correlation of a factor that the other half shows too, where they predict much better
 _RETURNS_CLOSELY = 0.97  # the same elsewhere: known factors are at 0.98 and above, those of bfi at 0.96
 _LEAST = 0.8  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
 _AS_WELL = 0.97  # of the best gain of the numbers of factors tried
