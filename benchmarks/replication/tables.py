@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sparsevae.datasets import load_movielens, load_peerread, load_zeisel
 
-__all__ = ["TABLES", "RealTable"]
+__all__ = ["TABLES", "RealTable", "pbmc_counts"]
 
 
 class RealTable(NamedTuple):
@@ -24,13 +24,24 @@ class RealTable(NamedTuple):
     n_splits: int = 3
 
 
-def _pbmc(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and log-normalised counts, genes of largest variance of the latter first."""
+def pbmc_counts(folder: Path, n_genes: int | None) -> sparse.csr_array:
+    """Raw counts of the genes that vary most after log-normalising, or of all genes."""
+    counts, order, _ = _genes(folder)
+    return sparse.csr_array(counts[:, order[:n_genes]])
+
+
+def _genes(folder: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
+    """Counts, genes by the variance of their log-normalised counts, and these, dense."""
     counts = sparse.load_npz(folder / "pbmc3k" / "counts.npz").tocsr().astype(np.float64)
     logs = counts.multiply(1e4 / np.asarray(counts.sum(1)).ravel()[:, None]).tocsr()
     logs.data = np.log1p(logs.data)
     dense = logs.toarray()
-    order = np.argsort(-dense.var(0), kind="stable")
+    return counts, np.argsort(-dense.var(0), kind="stable"), dense
+
+
+def _pbmc(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Counts and log-normalised counts, genes of largest variance of the latter first."""
+    counts, order, dense = _genes(folder)
     return counts[:, order[:1000]].toarray(), dense[:, order[:500]]
 
 

@@ -3,6 +3,8 @@
 ``python -m benchmarks.speed [steps] [features] [rows] [fits] [starts]`` measures these parts, all by default,
 and writes each result to CSV files as soon as it is known: a run that is stopped, or stops because others use
 the machine, goes on where it was. Only ratios of one quiet run are results.
+
+``python -m benchmarks.speed fits --against REV`` fits whole tables by this checkout and by another revision.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.real import PROBLEMS, Folders, add_folder_arguments
-from benchmarks.speed import fits, growth
+from benchmarks.speed import against, fits, growth
 from benchmarks.speed.memory import peak_megabytes
 from benchmarks.speed.picture import draw
 from benchmarks.speed.results import Results, machine
@@ -33,6 +35,9 @@ BUSY = 3  # exit code
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.against:
+        against.compare(arguments)
+        return 0
     results = Results(arguments.out, fresh=arguments.fresh)
     print(", ".join(f"{key} {value}" for key, value in machine().items()), flush=True)
     code = 0
@@ -170,6 +175,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--out", type=Path, default=Path("bench-results/speed"))
     parser.add_argument("--publish", type=Path, help="folder for a page of the finished results")
+    parser.add_argument("--against", metavar="REV", help="whole fits, beside those of this revision")
+    parser.add_argument("--tables", help="of --against, with semicolons between them; default: all")
+    parser.add_argument(
+        "--pairs", type=int, default=3, help="of --against: fits of each table by each revision"
+    )
     add_folder_arguments(parser)
     return parser.parse_args()
 

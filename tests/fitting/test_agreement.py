@@ -3,7 +3,8 @@ import pytest
 
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors, make_sparse_factors
-from sparsevae.fitting.agreement import agreeing_counts, matched_correlations
+from sparsevae.fitting.agreement import agreeing_networks
+from sparsevae.fitting.axes import matched_correlations
 
 EASY, HARD = (-1e6, -1e6), (-50.0, 1e6)  # bounds without factors and of the linear model
 
@@ -21,19 +22,19 @@ def test_a_constant_code_matches_nothing():
 def test_networks_agree_where_there_are_factors_to_identify():
     X = make_anchored_factors(800, 20, 2, random_state=0).X
     settings, data = SparseVAE(4, random_state=0, n_init=4, max_epochs=60).prepare_fit(X)
-    assert 2 in agreeing_counts(settings, data, [2], EASY, None)
+    assert [found.n_factors for found in agreeing_networks(settings, data, [2], EASY, None)] == [2]
 
 
 def test_networks_do_not_agree_on_noise():
     X = np.random.default_rng(0).normal(size=(200, 8))
     settings, data = SparseVAE(4, random_state=0, n_init=1, max_epochs=20).prepare_fit(X)
-    assert agreeing_counts(settings, data, [3], EASY, None) == []
+    assert agreeing_networks(settings, data, [3], EASY, None) == []
 
 
 def test_a_network_must_predict_better_than_the_linear_model():
     X = make_anchored_factors(400, 12, 2, random_state=0).X
     settings, data = SparseVAE(3, random_state=0, n_init=2, max_epochs=40).prepare_fit(X)
-    assert agreeing_counts(settings, data, [2], HARD, None) == []
+    assert agreeing_networks(settings, data, [2], HARD, None) == []
 
 
 @pytest.mark.slow

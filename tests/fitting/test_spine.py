@@ -9,7 +9,6 @@ from sparsevae.factor_analysis import LinearFactors
 from sparsevae.fitting.procedure import linear_candidate, train_network
 from sparsevae.fitting.spine import (
     Spine,
-    _choose_axes,
     find_spine,
     linear_module,
     network_module,
@@ -164,23 +163,6 @@ def test_where_many_values_are_missing_the_encoder_learns():
     settings, data = SparseVAE(3, hidden_sizes=(4,), random_state=0).prepare_fit(X)
     module = linear_module(settings, data, find_spine(settings, data))
     assert not module.config.held_means
-
-
-def test_one_factor_fewer_is_taken_where_as_many_return():
-    rng = np.random.default_rng(0)
-    strong = rng.normal(size=(300, 2)) @ np.kron(np.eye(2), np.full((1, 6), 0.9))
-    X = np.hstack([strong, 0.25 * rng.normal(size=(300, 1)) * np.ones((1, 2))])
-    X += 0.5 * rng.normal(size=X.shape)
-    _, data = SparseVAE(3, hidden_sizes=(4,), random_state=0).prepare_fit(X)
-    varying = np.arange(X.shape[1])
-    assert [_choose_axes(data, varying, n)[1] for n in (2, 3)] == [2, 2]
-
-
-def test_far_too_many_factors_are_halved():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3)) @ np.kron(np.eye(3), np.full((1, 10), 0.8)) + rng.normal(size=(300, 30))
-    _, data = SparseVAE(20, hidden_sizes=(4,), random_state=0).prepare_fit(X)
-    assert _choose_axes(data, np.arange(30), 20)[1] <= 10
 
 
 def test_what_sparse_links_cost_is_known(spine):

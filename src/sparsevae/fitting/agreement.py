@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
 
+from sparsevae.fitting.axes import matched_correlations
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.settings import FitSettings
 from sparsevae.fitting.starts import dense_starts, sparse_start
+from sparsevae.fitting.state import Candidate
 from sparsevae.modules import VAEModule
-from sparsevae.training import Batches
+from sparsevae.training import Batches, Phase, TrainingLog, train
 from sparsevae.training.loop import Progress, held_out_bound
 
-__all__ = ["agreeing_counts", "matched_correlations"]
+__all__ = ["agreeing_networks"]
 
 _MUCH = 1.08  # gain of a network that predicts much better, in gains of the linear model
 _RETURNS = 0.8  # rank correlation of a factor that the other half shows too, where they predict much better
@@ -29,17 +29,18 @@ _RETURNS_CLOSELY = 0.97  # the same elsewhere: known factors are at 0.98 and abo
 _LEAST = 0.8  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
 _AS_WELL = 0.97  # of the best gain of the numbers of factors tried
 _TRIED = 2  # numbers of factors in the second half of a large table, those that predict best in the first
+_ON = 0.4  # of their epochs, for which networks that agree are trained with all rows
 _ROWS = 2000  # rows on which the two sets of codes are compared
 
 
-def agreeing_counts(
+def agreeing_networks(
     settings: FitSettings,
     data: FitData,
     counts: list[int],
     bounds: tuple[float, float],
     progress: Progress | None,
-) -> list[int]:
-    """Numbers of factors on all of which two networks agree, each fitted to one half of the training rows.
+) -> list[Candidate]:
+    """Networks that agree with another one on all of their factors, each fitted to half of the training rows.
 
     Networks that predict much better than a linear model must agree for one number of factors; others
     closely, and for a number that predicts as well as any.
@@ -56,9 +57,11 @@ def agreeing_counts(
 
     Returns
     -------
-    list of int
-        Of a small table all numbers if there is agreement on one: a ladder for each is cheap there, and tells
-        better than few starts how many factors there are.
+    list of Candidate
+        For each number of factors on which they agree the better of the two, trained on with all rows and
+        turned to sparse slopes: where a ladder begins. Of a small table new networks for all numbers, if
+        there is agreement on one: a ladder for each is cheap there, and tells better than few starts how many
+        factors there are.
     """
     first_spine = settings.recipe.spine
     assert first_spine is not None
@@ -74,35 +77,57 @@ def agreeing_counts(
     scored = data.validation if data.validation is not None else data.training
     batch = data.everything.spread(_ROWS)
 
-    def networks(half: FitData, counts: list[int]) -> dict[int, tuple[VAEModule, float]]:
-        """The best network for each number of factors, and its held-out bound."""
-        found = [vae for vae, _ in dense_starts(few, half, counts, epochs, progress)]
-        return {k: (vae, float(held_out_bound(vae, scored))) for k, vae in zip(counts, found, strict=True)}
+    def networks(half: FitData, counts: list[int]) -> dict[int, tuple[float, VAEModule, TrainingLog]]:
+        """The best network for each number of factors: its held-out bound, itself, its history."""
+        found = dense_starts(few, half, counts, epochs, progress)
+        return {
+            k: (float(held_out_bound(vae, scored)), vae, log)
+            for k, (vae, log) in zip(counts, found, strict=True)
+        }
 
     def codes(half: FitData, vae: VAEModule, count: int) -> np.ndarray:
         with torch.no_grad():
-            return sparse_start(few, half, vae).encode(batch)[0].cpu().numpy()[:, :count]
+            return sparse_start(few, half, vae.clone()).encode(batch)[0].cpu().numpy()[:, :count]
 
     first = networks(halves[0], counts)
-    tried = sorted(counts, key=lambda k: -first[k][1])[: None if settings.small else _TRIED]
+    tried = sorted(counts, key=lambda k: -first[k][0])[: None if settings.small else _TRIED]
     second = networks(halves[1], tried)
     null, linear = bounds
-    gains = {k: (max(first[k][1], second[k][1]) - null) / max(linear - null, 1e-9) for k in tried}
+    gains = {k: (max(first[k][0], second[k][0]) - null) / max(linear - null, 1e-9) for k in tried}
     best = max(gains.values())
     much = best >= _MUCH
     agreed = []
-    for k in tried:
+    for k in sorted(tried):
         if gains[k] >= (1.0 if much else max(_LEAST, _AS_WELL * best)):
-            both = [codes(halves[0], first[k][0], k), codes(halves[1], second[k][0], k)]
+            both = [codes(halves[0], first[k][1], k), codes(halves[1], second[k][1], k)]
             if matched_correlations(*both).min() >= (_RETURNS if much else _RETURNS_CLOSELY):
                 agreed.append(k)
-    return counts if agreed and settings.small else sorted(agreed)
+    if agreed and settings.small:
+        agreed = counts
+    better = [max(first[k], second[k], key=lambda network: network[0]) for k in agreed]
+    return _starts(few, data, agreed, [network[1:] for network in better], epochs, progress)
 
 
-def matched_correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Absolute rank correlations of factors matched one to one: shape (n_factors,)."""
-    a, b = (rankdata(codes, axis=0) for codes in (first, second))
-    a, b = a - a.mean(0), b - b.mean(0)
-    scale = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
-    correlation = np.abs(a.T @ b) / np.maximum(scale, 1e-12)
-    return np.asarray(correlation[linear_sum_assignment(-correlation)])
+def _starts(
+    settings: FitSettings,
+    data: FitData,
+    counts: list[int],
+    networks: list[tuple[VAEModule, TrainingLog]],
+    epochs: int,
+    progress: Progress | None,
+) -> list[Candidate]:
+    """Networks of half of the rows, trained on with all of them and turned to sparse slopes.
+
+    Of a small table half of the rows are few, and new networks cost little.
+    """
+    if settings.small and counts:
+        networks = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
+    else:
+        rate = settings.effort.speed * settings.learning_rate
+        phase = Phase("dense", max(1, round(_ON * epochs)), (rate, 0.1 * rate))
+        for vae, log in networks:
+            train(vae, data.training, [phase], generator=data.generator, progress=progress, log=log)
+    return [
+        Candidate(sparse_start(settings, data, vae), log, count)
+        for count, (vae, log) in zip(counts, networks, strict=True)
+    ]

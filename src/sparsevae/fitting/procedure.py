@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sparsevae.fitting.agreement import agreeing_counts
+from sparsevae.fitting.agreement import agreeing_networks
 from sparsevae.fitting.choice import (
     drop_lone_factors_,
     held_out_weight,
@@ -108,8 +108,10 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     rival = linear if real else linear_candidate(settings, data, spine, progress, held=False)
     rows = data.validation if data.validation is not None else data.training
     null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), rival.module))
-    state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), (null, best), progress)
-    if not state.counts:
+    counts = candidate_counts(settings, data)
+    state.candidates = agreeing_networks(settings, data, counts, (null, best), progress)
+    state.networks_agree = bool(state.candidates)
+    if not state.networks_agree:
         state.spine, state.candidates = spine, [linear]
     return state
 
@@ -121,7 +123,13 @@ def find_starts(settings: FitSettings, data: FitData, state: FitState, progress:
         module = network_module(settings, data, linear.module, state.spine)
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
     elif settings.from_vae:
-        state.candidates = _starts_from_vaes(settings, data, state.counts, progress)
+        if not state.networks_agree:
+            state.candidates = _starts_from_vaes(settings, data, progress)
+        for candidate in state.candidates:
+            name_factors_(settings, candidate.module)
+            constrain_(settings, data, candidate.module)
+            if not settings.small:  # small ones climb side by side and have `frozen` in common
+                freeze_spare_(candidate.module)
     else:
         state.candidates = _starts_from_mask(settings, data, progress)
     return state
@@ -158,7 +166,7 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
 def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
     looser, winner = settings.recipe.looser, state.winner
-    if looser is None or not settings.rate_is_free or state.spine is not None or state.counts:
+    if looser is None or not settings.rate_is_free or state.spine is not None or state.networks_agree:
         return state
     if winner.foot is None or data.validation is None or stop_requested():
         return state
@@ -292,23 +300,14 @@ def _spine_phase(settings: FitSettings, data: FitData, module: SparseVAEModule, 
     return Phase(name, epochs, (rate, 0.1 * rate), mask.spike_rate, mask.slab_rate, patience=patience)
 
 
-def _starts_from_vaes(
-    settings: FitSettings, data: FitData, agreed: list[int] | None, progress: Progress | None
-) -> list[Candidate]:
+def _starts_from_vaes(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:
     """For each number of factors the best plain VAE, turned to sparse slopes."""
-    counts = agreed or candidate_counts(settings, data)
-    if agreed and settings.recipe.spine is not None:  # what two halves agree upon needs few starts
-        settings = replace(settings, n_init=settings.recipe.spine.n_starts(settings.small, settings.n_init))
+    counts = candidate_counts(settings, data)
     dense = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
-    candidates = []
-    for (vae, log), count in zip(dense, counts, strict=True):
-        module = sparse_start(settings, data, vae)
-        name_factors_(settings, module)
-        constrain_(settings, data, module)
-        if not settings.small:  # small ones climb side by side and have `frozen` in common
-            freeze_spare_(module)
-        candidates.append(Candidate(module, log, count))
-    return candidates
+    return [
+        Candidate(sparse_start(settings, data, vae), log, count)
+        for (vae, log), count in zip(dense, counts, strict=True)
+    ]
 
 
 def _starts_from_mask(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:

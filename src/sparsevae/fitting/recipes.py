@@ -234,7 +234,7 @@ class Recipe:
     rates: tuple[float, float] | None = None
     shrinkage: float = 0.1
     slab_rate: float = 1.0
-    small: Effort = Effort(40, 3.0, Lengths(900, 30, 150), Lengths(1350, 20, 300), 30)
+    small: Effort = Effort(40, 3.0, Lengths(900, 30, 150), Lengths(450, 10, 100), 30)
     large: Effort = Effort(4, 1.0, Lengths(3000, 60, 150), Lengths(300, 10, 100), 20)
     ladder: Ladder | None = Ladder()
     looser: Looser | None = Looser()

@@ -12,15 +12,15 @@ cheapest, and on real tables that is another place in every sample (docs/notes/r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
-from sparsevae.fitting.agreement import matched_correlations
+from sparsevae.factor_analysis import LinearFactors, analyse_factors
+from sparsevae.fitting.axes import Analysis, choose_axes
 from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.initial import start_at_means_
@@ -34,13 +34,6 @@ __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loa
 
 _SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
-_FEWEST_TO_HALVE = 200  # rows; halves of fewer say little
-_HALVINGS = (10, 3)  # of the rows, to see what returns, of few factors and of many
-_FEATURES_COMPARED = 1000  # at most, to see what returns
-_SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
-_RETURNS = 0.8  # rank correlation of a factor that halves share; all rows share it more closely
-_LEAST_RETURNING = 0.38  # of the factors, or there are too many of them
-_FEW = 8  # factors of which one matters
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do without
 _RUNGS = 6  # from the lasso to the spike and slab
@@ -105,7 +98,7 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         return None
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
-    analyse, n_factors, path = _choose_axes(data, varying, n_factors)
+    analyse, n_factors, path = _choose_path(data, varying, n_factors)
     chosen = 0.0
     if path:
         best = max(gain for _, gain, _ in path)
@@ -115,62 +108,24 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     return Spine(sparse_loadings(found, _samples(data, data.everything), chosen), chosen, path, count)
 
 
-Analysis = Callable[[np.ndarray, int], LinearFactors]
 Path = list[tuple[float, float, int]]
 
 
-def _choose_axes(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[Analysis, int, Path]:
-    """Rotated factors, or for counts parts that only add up; how many; held-out gains along the path.
+def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[Analysis, int, Path]:
+    """Axes that come back, how many, and held-out gains along the path of their links.
 
-    Parts have fewer links. They are taken where as many of them return in other rows, unless the table has
-    contrasts and they miss most of it. Where little returns there are too many factors, and half as many are
-    tried; of few factors one fewer, where as many of these return.
+    Parts give way to rotated factors where a table has contrasts and they miss most of it.
     """
     if data.validation is None:
         return analyse_factors, n_factors, []
     counts = bool(data.source.observation.count_columns.all())
-    kinds: list[Analysis] = [find_parts, analyse_factors] if counts else [analyse_factors]
-    training = encoder_inputs(data.training)[:, varying]
-    if len(training) < _FEWEST_TO_HALVE:
-        return analyse_factors, n_factors, _path(analyse_factors, data, varying, n_factors)
-    returning = [_n_returning(analyse, training, n_factors) for analyse in kinds]
-    while True:
-        if n_factors > _FEW and max(returning) < _LEAST_RETURNING * n_factors:
-            fewer, least = math.ceil(n_factors / 2), 0.0
-        elif 2 <= n_factors <= _FEW:
-            fewer, least = n_factors - 1, max(*returning, 1.0)
-        else:
-            break
-        found = [_n_returning(analyse, training, fewer) for analyse in kinds]
-        if max(found) < least:
-            break
-        n_factors, returning = fewer, found
-    if counts and returning[0] < returning[1]:
-        kinds = [analyse_factors]
-    rotated = _path(analyse_factors, data, varying, n_factors)
-    if find_parts in kinds:
-        parts = _path(find_parts, data, varying, n_factors)
-        if max(gain for _, gain, _ in parts) >= _PARTS_KEEP * max(gain for _, gain, _ in rotated):
-            return find_parts, n_factors, parts
-    return analyse_factors, n_factors, rotated
-
-
-def _n_returning(analyse: Analysis, X: np.ndarray, n_factors: int) -> float:
-    """Factors that features show, and that come back in the other half of the rows: mean of some halvings."""
-    X = X[:, :: math.ceil(X.shape[1] / _FEATURES_COMPARED)]
-    n_factors, rng, found = min(n_factors, X.shape[1] - 1), np.random.default_rng(0), []
-    for _ in range(_HALVINGS[n_factors > _FEW]):
-        codes = []
-        for rows in np.array_split(rng.permutation(len(X)), 2):
-            half = X[rows]
-            n_seen = np.maximum((~np.isnan(half)).sum(0), 1)
-            mean = np.nansum(half, 0) / n_seen
-            scale = np.maximum(np.sqrt(np.nansum(np.square(half - mean), 0) / n_seen), 1e-6)
-            factors = analyse((half - mean) / scale, n_factors)
-            shown = (np.square(factors.loadings) >= _SHOWN_BY[1]).sum(0) >= _SHOWN_BY[0]
-            codes.append(np.nan_to_num(X / scale) @ factors.maps()[:, shown])
-        found.append((matched_correlations(*codes) >= _RETURNS).sum())
-    return float(np.mean(found))
+    analyse, n_factors = choose_axes(encoder_inputs(data.training)[:, varying], n_factors, counts=counts)
+    path = _path(analyse, data, varying, n_factors)
+    if analyse is not analyse_factors:
+        rotated = _path(analyse_factors, data, varying, n_factors)
+        if max(gain for _, gain, _ in path) < _PARTS_KEEP * max(gain for _, gain, _ in rotated):
+            return analyse_factors, n_factors, rotated
+    return analyse, n_factors, path
 
 
 def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:

@@ -117,8 +117,8 @@ class FitState:
         The table behind the choice.
     spine : Spine, optional
         The linear axes that the fit keeps; None where networks settle the axes.
-    counts : list of int, optional
-        Numbers of factors that networks agree upon.
+    networks_agree : bool
+        Whether networks settle the axes: the candidates are those that agree.
     n_linear : int, optional
         Number of factors that a linear analysis shows, whatever is allowed.
     optimizer : ProximalAdam, optional
@@ -132,7 +132,7 @@ class FitState:
     chosen: int = 0
     starts: pd.DataFrame | None = None
     spine: Spine | None = None
-    counts: list[int] | None = None
+    networks_agree: bool = False
     n_linear: int | None = None
     optimizer: ProximalAdam | None = None
     generator: Tensor | None = None
@@ -164,7 +164,7 @@ class FitState:
             "chosen": self.chosen,
             "starts": self.starts,
             "spine": None if self.spine is None else self.spine.to_dict(),
-            "counts": self.counts,
+            "networks_agree": self.networks_agree,
             "n_linear": self.n_linear,
             "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "generator": self.generator,

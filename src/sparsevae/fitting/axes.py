@@ -1,0 +1,153 @@
+r"""Which axes, and how many: those that come back in halves of the rows.
+
+Parallel analysis says how many linear factors a table has. On large tables that is more than any rotation can
+fix: other rows show other axes. So the rows are halved a few times, both halves are analysed, and a number of
+factors is worth what returns,
+
+.. math:: \sum_k g(r_k) - c \sum_k (1 - g(r_k)),
+
+with the rank correlations r of matched factors and g from 0 (r = 0.6) to 1 (r = 0.9): a factor that does not
+return costs half of what one that returns is worth (docs/notes/replication.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from sparsevae.factor_analysis import (
+    LinearFactors,
+    analyse_counts,
+    analyse_factors,
+    find_parts,
+    find_parts_of_counts,
+)
+
+__all__ = ["Analysis", "choose_axes", "matched_correlations", "worth"]
+
+Analysis = Callable[[np.ndarray, int], LinearFactors]
+Analyses = Callable[[np.ndarray, Iterable[int]], Iterator[LinearFactors]]
+
+_FEWEST_ROWS = 200  # halves of fewer say little
+_FEW = 8  # factors; for more, halvings are fewer because each is slow
+_HALVINGS = (10, 5)  # of few factors and of many
+# Numbers of factors that are tried: far enough from each other that other rows lead to the same one.
+_SERIES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 60, 80, 100)
+_FEATURES = 1000  # compared, at most
+_SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
+_RETURNS = (0.6, 0.9)  # rank correlations of factors that do not return, and that do
+_COST = 0.5  # of a factor that does not return
+_NEARLY = 0.17  # of the best worth, that a larger number of factors may lack
+_MORE = 0.3  # factors, that it must bring back beyond those of the best
+_PARTS_CLEARLY = 1.1  # times the worth of rotated factors, to prefer parts
+
+
+def choose_axes(X: np.ndarray, n_factors: int, *, counts: bool) -> tuple[Analysis, int]:
+    """Rotated factors, or for counts parts that only add up; and how many.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Standardised rows; NaN for what is missing.
+    n_factors : int
+        Number of linear factors: there may be fewer, not more.
+    counts : bool
+        Whether all features are counts.
+    """
+    if len(X) < _FEWEST_ROWS:
+        return analyse_factors, n_factors
+    X = X[:, :: math.ceil(X.shape[1] / _FEATURES)]
+    n_factors = min(n_factors, X.shape[1] - 1)
+    halvings = _halve(len(X), _HALVINGS[n_factors > _FEW])
+    value, found = _best_count(analyse_counts, X, halvings, _fewer(n_factors))
+    if counts:
+        tried = [n_factors, math.ceil(n_factors / 2)] if n_factors > _FEW else [n_factors]
+        parts_value, n_parts = _best_count(find_parts_of_counts, X, halvings, tried)
+        if parts_value > _PARTS_CLEARLY * value:
+            return find_parts, n_parts
+    return analyse_factors, found
+
+
+def worth(correlations: np.ndarray, n_factors: int) -> float:
+    """What factors are worth whose matches in the other half have these rank correlations."""
+    low, high = _RETURNS
+    returned = np.clip((correlations - low) / (high - low), 0.0, 1.0).sum()
+    return float(returned - _COST * (n_factors - returned))
+
+
+def matched_correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Absolute rank correlations of factors matched one to one: shape (n_factors,)."""
+    a, b = (rankdata(codes, axis=0) for codes in (first, second))
+    a, b = a - a.mean(0), b - b.mean(0)
+    scale = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
+    correlation = np.abs(a.T @ b) / np.maximum(scale, 1e-12)
+    return np.asarray(correlation[linear_sum_assignment(-correlation)])
+
+
+def _fewer(n_factors: int) -> Iterator[int]:
+    """The number itself, and those of the series below it."""
+    yield n_factors
+    yield from (count for count in reversed(_SERIES) if count < n_factors)
+
+
+def _best_count(
+    analyses: Analyses, X: np.ndarray, halvings: list[list[np.ndarray]], counts: Iterable[int]
+) -> tuple[float, int]:
+    """What the best number of factors is worth, and that number or a larger one.
+
+    The largest is taken that is worth nearly as much and brings more factors back. Numbers come in decreasing
+    order; as n factors are worth n at most, the search ends early.
+    """
+    ahead: list[int] = []  # the analyses of all halves ask for the same numbers, one after the other
+
+    def asked() -> Iterator[int]:
+        position = 0
+        while True:
+            yield ahead[position]
+            position += 1
+
+    pairs = [[_codes(analyses, X, rows, asked()) for rows in halves] for halves in halvings]
+    values: dict[int, float] = {}
+    for count in counts:
+        if values and count <= max(values.values()):
+            break
+        ahead.append(count)
+        values[count] = float(np.mean([worth(_matches(next(a), next(b)), count) for a, b in pairs]))
+    best = max(values, key=lambda count: values[count])
+    value, least = values[best], _returned(values[best], best) + _MORE
+    larger = [k for k, v in values.items() if v >= value - _NEARLY * abs(value) and _returned(v, k) >= least]
+    return value, max([best, *larger])
+
+
+def _returned(value: float, n_factors: int) -> float:
+    """How many factors return, of a number of them that is worth so much."""
+    return (value + _COST * n_factors) / (1.0 + _COST)
+
+
+def _codes(
+    analyses: Analyses, X: np.ndarray, rows: np.ndarray, counts: Iterator[int]
+) -> Iterator[np.ndarray]:
+    """For each number of factors the codes of all rows, by factors of some of them that features show."""
+    half = X[rows]
+    n_seen = np.maximum((~np.isnan(half)).sum(0), 1)
+    mean = np.nansum(half, 0) / n_seen
+    scale = np.maximum(np.sqrt(np.nansum(np.square(half - mean), 0) / n_seen), 1e-6)
+    n_shown, least = _SHOWN_BY
+    for factors in analyses((half - mean) / scale, counts):
+        shown = (np.square(factors.loadings) >= least).sum(0) >= n_shown
+        yield np.nan_to_num(X / scale) @ factors.maps()[:, shown]
+
+
+def _matches(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    if not (first.shape[1] and second.shape[1]):
+        return np.zeros(0)
+    return matched_correlations(first, second)
+
+
+def _halve(n_samples: int, n_halvings: int) -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [np.array_split(rng.permutation(n_samples), 2) for _ in range(n_halvings)]

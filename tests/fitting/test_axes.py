@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from sparsevae.factor_analysis import analyse_counts, analyse_factors
+from sparsevae.fitting.axes import choose_axes, matched_correlations, worth
+
+
+def standardised(X):
+    return (X - X.mean(0)) / X.std(0)
+
+
+def blocks(n_factors, width, rng, n_samples=400, noise=1.0):
+    """Each factor behind features of its own."""
+    signal = rng.normal(size=(n_samples, n_factors)) @ np.kron(np.eye(n_factors), np.full((1, width), 0.9))
+    return signal + noise * rng.normal(size=signal.shape)
+
+
+def test_what_returns_is_worth_one_and_what_does_not_costs_half():
+    assert worth(np.array([0.95, 0.9]), 2) == pytest.approx(2.0)
+    assert worth(np.array([0.95, 0.5]), 2) == pytest.approx(1.0 - 0.5)
+    assert worth(np.zeros(0), 3) == pytest.approx(-1.5)
+    assert worth(np.array([0.75]), 1) == pytest.approx(0.5 - 0.25)
+
+
+def test_factors_are_matched_one_to_one_whatever_their_order_and_sign():
+    codes = np.random.default_rng(0).normal(size=(50, 3))
+    np.testing.assert_allclose(matched_correlations(codes, -np.exp(codes[:, [2, 0, 1]])), 1.0)
+
+
+def test_the_right_number_of_factors_stays():
+    X = standardised(blocks(9, 5, np.random.default_rng(0)))
+    assert choose_axes(X, 9, counts=False) == (analyse_factors, 9)
+
+
+def test_one_factor_fewer_is_taken_where_as_many_return():
+    rng = np.random.default_rng(0)
+    X = np.hstack([blocks(2, 6, rng, 300, 0.5), 0.25 * rng.normal(size=(300, 1)) * np.ones((1, 2))])
+    X[:, -2:] += 0.5 * rng.normal(size=(300, 2))
+    assert [choose_axes(standardised(X), n, counts=False)[1] for n in (2, 3)] == [2, 2]
+
+
+def test_far_too_many_factors_come_down_to_those_that_return():
+    X = standardised(blocks(3, 10, np.random.default_rng(0), 300))
+    assert choose_axes(X, 20, counts=False)[1] == 3
+
+
+def test_few_rows_say_nothing():
+    X = standardised(blocks(3, 10, np.random.default_rng(0), 150))
+    assert choose_axes(X, 20, counts=False) == (analyse_factors, 20)
+
+
+def test_rough_analyses_of_several_numbers_are_those_of_each_number():
+    X = standardised(blocks(4, 20, np.random.default_rng(0), 500))
+    for rough, count in zip(analyse_counts(X, [6, 4]), (6, 4), strict=True):
+        exact = analyse_factors(X, count)
+        codes = X @ rough.maps(), X @ exact.maps()
+        assert np.sort(matched_correlations(*codes))[-4:].min() > 0.99
