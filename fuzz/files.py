@@ -135,7 +135,7 @@ def _odd_settings(seed: int) -> str:
     names = ("n_factors", "likelihood", "recipe", "spike_rate", "slab_rate", "expected_features_per_factor",
              "inclusion_prior", "factor_covariance", "init", "anchors", "batch_size", "learning_rate",
              "validation_fraction", "precision", "features_per_step", "device", "random_state")  # fmt: skip
-    options = ("header", "id_column", "drop", "transpose", "layer", "feature_names")
+    options = ("header", "id_column", "drop", "transpose", "layer", "feature_names", "groups", "weights")
     values = ("true", "0", "-1", "1", "3", "0.5", "1e300", "nan", "inf", '""', '"a"', '"auto"', '"cpu"',
               "[]", "[1]", '["a"]', "[1.5, 2]", "[[1, 0], [0, 1]]", "{}", "{a = 0}", '{a = "b"}', "{a = [1]}",
               "1979-05-27",
