@@ -100,7 +100,9 @@ def attack_file(case: FileCase, folder: Path, scratch: Path) -> None:
         assert table.X.ndim == 2, "not a table"
         assert table.X.dtype.kind in "biuf", "not numbers"
         values = table.X.data if sparse.issparse(table.X) else np.asarray(table.X)
-        assert np.isfinite(values).all(), "not finite"
+        assert not np.isinf(values).any(), "not finite"
+        holes = int(np.isnan(values).sum())  # a cell that the damage emptied is missing, and that is said
+        assert not holes or any("missing" in note for note in table.assumptions), "silent hole"
         assert table.feature_names is None or len(table.feature_names) == table.shape[1], "names"
         assert table.sample_names is None or len(table.sample_names) == table.shape[0], "samples"
         table.for_estimator()
@@ -133,7 +135,7 @@ def _odd_settings(seed: int) -> str:
     names = ("n_factors", "likelihood", "recipe", "spike_rate", "slab_rate", "expected_features_per_factor",
              "inclusion_prior", "factor_covariance", "init", "anchors", "batch_size", "learning_rate",
              "validation_fraction", "precision", "features_per_step", "device", "random_state")  # fmt: skip
-    options = ("header", "id_column", "drop", "transpose", "layer", "feature_names")
+    options = ("header", "id_column", "drop", "transpose", "layer", "feature_names", "groups", "weights")
     values = ("true", "0", "-1", "1", "3", "0.5", "1e300", "nan", "inf", '""', '"a"', '"auto"', '"cpu"',
               "[]", "[1]", '["a"]', "[1.5, 2]", "[[1, 0], [0, 1]]", "{}", "{a = 0}", '{a = "b"}', "{a = [1]}",
               "1979-05-27",

@@ -16,7 +16,7 @@ from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
 
 FRACTIONS = (0.05, 0.15, 0.30)
-_GENES = 100  # of the Zeisel table, those that vary most
+_GENES = 100  # of tables of single cells, those that vary most
 
 
 def tables(folder: Path | None) -> dict[str, np.ndarray]:
@@ -31,6 +31,14 @@ def tables(folder: Path | None) -> dict[str, np.ndarray]:
         rate = np.log1p(np.asarray(counts.toarray()) / counts.sum(1).reshape(-1, 1) * counts.sum(1).mean())
         found["zeisel"] = np.asarray(rate)[:, np.argsort(-np.var(np.asarray(rate), 0))[:_GENES]]
     return found
+
+
+def cells(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Log-normalised counts of PBMC 3k in the genes that vary most, and the type of each cell."""
+    counts = sparse.load_npz(folder / "pbmc3k" / "counts.npz").tocsr().astype(np.float64)
+    rate = np.log1p(counts.multiply(1e4 / np.asarray(counts.sum(1)).reshape(-1, 1)).toarray())
+    types = pd.read_csv(folder / "pbmc3k" / "cells.csv")["cell_type"].to_numpy(dtype=object).astype(str)
+    return rate[:, np.argsort(-rate.var(0), kind="stable")[:_GENES]], types
 
 
 def compare(name: str, X: np.ndarray, fraction: float, seed: int = 0) -> Iterator[dict[str, object]]:

@@ -365,3 +365,13 @@ def test_a_list_with_cells_that_are_no_numbers_is_refused(make_model, make_table
 def test_a_seed_that_is_none_is_refused(make_model, make_table, seed):
     with pytest.raises(ParameterError, match="Expected random_state to be"):
         make_model(random_state=seed).fit(make_table())
+
+
+def test_a_rate_that_no_float_holds_is_refused():
+    with pytest.raises(ParameterError, match=r"Expected slab_rate of at most 1e\+30; got 1e\+300"):
+        SparseVAE(2, slab_rate=1e300).fit(np.eye(30))
+
+
+def test_a_likelihood_of_a_number_is_refused():
+    with pytest.raises(ParameterError, match="Expected likelihood to name columns of the table; got 5"):
+        SparseVAE(2, likelihood={"gaussian": 5}).fit(np.random.default_rng(0).normal(size=(30, 4)))

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
+from sparsevae.datasets import make_anchored_factors
 from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.fitting.choice import parsimonious
 from sparsevae.fitting.data import linear_inputs
@@ -149,3 +150,15 @@ def test_weights_reach_the_model_through_a_pipeline(weight):
         alone = fit(VAE(**TINY), scaled, sample_weight=weight)
         np.testing.assert_array_equal(pipe.transform(X), alone.transform(scaled))
         assert pipe.score(X, sample_weight=weight) == alone.score(scaled, sample_weight=weight)
+
+
+def test_the_certificate_of_a_weighted_table_is_that_of_the_repeated_one():
+    data = make_anchored_factors(150, 8, 2, anchors_per_factor=3, nonlinear_share=0.0, random_state=0)
+    weight = np.tile([0, 1, 2], 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SparseVAE(2, n_init=1, max_epochs=20, hidden_sizes=(4,), random_state=0).fit(data.X)
+    weighted = model.identifiability(data.X, sample_weight=weight).table
+    repeated = model.identifiability(np.repeat(data.X, weight, axis=0)).table
+    assert weighted.equals(repeated)
+    assert not weighted.equals(model.identifiability(data.X).table)

@@ -142,3 +142,30 @@ def test_bad_parameters_are_refused(model, table, arguments, phrase):
 def test_another_table_is_refused(model, table):
     with pytest.raises(DataError, match="8 features"):
         stability(model, table.iloc[:, :5], n_refits=1, n_jobs=1)
+
+
+def test_refits_have_the_weights_and_groups_of_the_rows(table):
+    weight, groups = np.tile([0.0, 1.0, 2.0], 40), np.repeat(["a", "b"], 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = small_model().fit(table, sample_weight=weight, groups=groups)
+        for how in ("seed", "bootstrap"):
+            result = stability(
+                model, table, n_refits=1, how=how, n_jobs=1, sample_weight=weight, groups=groups
+            )
+            assert (result.refits["failure"] == "").all()
+        # Weights that leave one group out make other groups of a refit than no weights do.
+        alone = stability(
+            model, table, n_refits=1, n_jobs=1, sample_weight=np.repeat([1.0, 0.0], 60), groups=groups
+        )
+        both = stability(model, table, n_refits=1, n_jobs=1, groups=groups)
+    assert not alone.matches["overlap"].equals(both.matches["overlap"]) or not alone.matches[
+        "rank_correlation"
+    ].equals(both.matches["rank_correlation"])
+
+
+def test_what_describes_rows_has_an_entry_for_each(model, table):
+    with pytest.raises(DataError, match="Expected an entry of sample_weight for each of 120 rows; got 3"):
+        stability(model, table, n_refits=1, n_jobs=1, sample_weight=[1.0, 2.0, 3.0])
+    with pytest.raises(ParameterError, match=r"Expected arguments of SparseVAE.fit; got checkpoint"):
+        stability(model, table, n_refits=1, n_jobs=1, checkpoint="x")

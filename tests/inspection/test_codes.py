@@ -17,7 +17,7 @@ from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.identifiability import certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection import codes as codes_of_rows
-from sparsevae.inspection.codes import Codes, row_bounds, spread_rows
+from sparsevae.inspection.codes import Codes, block_size, row_bounds, spread_rows
 from sparsevae.inspection.newton import _expansion, _opposite_draws, newton_steps, posterior
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows
 from sparsevae.inspection.variance import communalities, variance_shares
@@ -311,3 +311,14 @@ def test_a_fit_and_its_run_encode_each_row_once_and_check_the_table_once(
     assert checks == [True]
     factors = pd.read_csv(run.path / "factors.csv", index_col=0).to_numpy()
     np.testing.assert_allclose(factors, codes.means()[:, model.active_factors_], rtol=1e-5)
+
+
+def test_rows_that_cost_much_come_in_small_blocks():
+    """The last block is filled up: 512 rows of a network per feature took most of the time of a small fit."""
+    X = np.random.default_rng(0).normal(size=(20, 2000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wide = OIVAE(10, max_epochs=1, random_state=0).fit(X)
+        narrow = OIVAE(2, max_epochs=1, random_state=0).fit(X[:, :5])
+    assert block_size(wide.module_) == 16
+    assert block_size(narrow.module_) == 512

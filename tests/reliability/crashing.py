@@ -23,7 +23,7 @@ import pandas as pd
 from sparsevae import Run, SparseVAE, read_table, stability
 from sparsevae.cli.report import _check_output
 from sparsevae.experiments.results import Results
-from sparsevae.persistence import place, take_place
+from sparsevae.persistence import last_checkpoint, place, take_place
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
 
@@ -207,12 +207,39 @@ class Rows(Scenario):
         return ("old", "new")[len(rows) - 1]
 
 
+class Checkpoints(Scenario):
+    """``fit --resume``: a fit that keeps itself, which the next one goes on with to the same bits."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.whole = self._fit(None)
+
+    def _fit(self, checkpoint: Path | None) -> SparseVAE:
+        model = SparseVAE(
+            2, recipe="paper", random_state=0, **SETTINGS
+        )  # few stages: a checkpoint after each
+        return model.fit(self.table.for_estimator(), checkpoint=checkpoint)
+
+    def work(self) -> None:
+        self._fit(self.at / "kept")
+
+    def look(self) -> str:
+        there = last_checkpoint(self.at / "kept") is not None
+        again = self._fit(self.at / "kept")
+        np.testing.assert_array_equal(again.mask_, self.whole.mask_)
+        assert again.history_.equals(self.whole.history_)
+        left = [path.name for path in (self.at / "kept").iterdir()]
+        assert all(name.startswith("checkpoint-") for name in left), left
+        return "new" if there else "old"
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
     "fit": Fit,
     "save": Save,
     "report": Report,
     "stability": Refits,
     "reproduce": Rows,
+    "checkpoint": Checkpoints,
 }
 
 

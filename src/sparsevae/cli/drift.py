@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say
-from sparsevae.cli.options import DropOption, HeaderOption, IdColumnOption, JsonOption, TableArgument
+from sparsevae.cli.options import (
+    DropOption,
+    ExposureOption,
+    GroupsOption,
+    HeaderOption,
+    IdColumnOption,
+    JsonOption,
+    TableArgument,
+)
 from sparsevae.exceptions import DataError
 from sparsevae.report.drift_page import write_drift
 from sparsevae.runs import Run
@@ -34,6 +42,8 @@ def drift(
     drop: DropOption = None,
     id_column: IdColumnOption = None,
     header: HeaderOption = None,
+    groups: GroupsOption = None,
+    exposure: ExposureOption = None,
 ) -> None:
     """Say whether the mix of factors in a new table has moved, or a feature follows its factors no more.
 
@@ -44,7 +54,9 @@ def drift(
         _check_output(output, force=force)
     fitted = Run.open(run)
     with collect_warnings():
-        data = fitted.read_table(table, drop=drop or (), id_column=id_column, header=header)
+        data = fitted.read_table(
+            table, drop=drop or (), id_column=id_column, header=header, groups=groups, exposure=exposure
+        )
         found = fitted.drift(data, level=level)
     if output is not None:
         title = f"Drift of {data.path.name} from {fitted.record['data']['file']}"

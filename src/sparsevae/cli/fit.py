@@ -26,8 +26,10 @@ from sparsevae.cli.console import (
 from sparsevae.cli.options import (
     ConfigOption,
     DropOption,
+    ExposureOption,
     FactorsOption,
     FeatureNamesOption,
+    GroupsOption,
     HeaderOption,
     IdColumnOption,
     JsonOption,
@@ -37,6 +39,7 @@ from sparsevae.cli.options import (
     StopWordsOption,
     TableArgument,
     TextOption,
+    WeightsOption,
     WordsOption,
     text_settings,
 )
@@ -89,6 +92,9 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    groups: GroupsOption = None,
+    weights: WeightsOption = None,
+    exposure: ExposureOption = None,
     raw_names: RawNamesOption = False,
     write_to: Annotated[
         Path | None,
@@ -124,6 +130,9 @@ def fit(
             "layer": layer,
             "feature_names": feature_names,
             "text": text_settings(text, words, stop_words),
+            "groups": groups,
+            "weights": weights,
+            "exposure": exposure,
         },
     )
     settings = check_settings(settings)
@@ -172,7 +181,11 @@ def fit(
             # A data frame has its names; a sparse matrix cannot have any.
             names = None if hasattr(X, "columns") else data.feature_names
             codes = model.fit_codes(
-                X, feature_names=names, checkpoint=checkpoint, checkpoint_every=checkpoint_every
+                X,
+                feature_names=names,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+                **data.sides,
             )
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)

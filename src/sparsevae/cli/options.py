@@ -101,6 +101,22 @@ HeaderOption = Annotated[
 LayerOption = Annotated[
     str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, or sheet of a workbook.")
 ]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Column with the study, batch or country of each row, which stays out of the factors.",
+    ),
+]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option("--weights", metavar="COLUMN", help="Column that says how often each row counts."),
+]
+ExposureOption = Annotated[
+    str | None,
+    typer.Option("--exposure", metavar="COLUMN", help="Column with the known size of each row of counts."),
+]
 RawNamesOption = Annotated[
     bool,
     typer.Option(

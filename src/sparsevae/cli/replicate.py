@@ -22,8 +22,10 @@ from sparsevae.cli.console import (
 from sparsevae.cli.options import (
     ConfigOption,
     DropOption,
+    ExposureOption,
     FactorsOption,
     FeatureNamesOption,
+    GroupsOption,
     HeaderOption,
     IdColumnOption,
     JsonOption,
@@ -32,6 +34,7 @@ from sparsevae.cli.options import (
     MaxEpochsOption,
     RawNamesOption,
     TableArgument,
+    WeightsOption,
 )
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
@@ -80,6 +83,9 @@ def replicate(
     header: HeaderOption = None,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    groups: GroupsOption = None,
+    weights: WeightsOption = None,
+    exposure: ExposureOption = None,
     raw_names: RawNamesOption = False,
 ) -> None:
     """Fit a table, fit halves of its rows or each of its studies, and say which factors come back.
@@ -96,6 +102,9 @@ def replicate(
             "drop": drop or None,
             "layer": layer,
             "feature_names": feature_names,
+            "groups": groups,
+            "weights": weights,
+            "exposure": exposure,
         },
     )
     settings = check_settings(settings)
@@ -124,6 +133,7 @@ def replicate(
             n_jobs=jobs,
             verbose=int(is_watched()),
             feature_names=None if hasattr(X, "columns") else data.feature_names,
+            **data.sides,
         )
         if output is not None:
             _write(result, output, raw_names=raw_names)

@@ -18,7 +18,18 @@ __all__ = ["Settings", "check_settings", "merge_settings", "read_config"]
 
 _PARAMETERS = tuple(name for name in inspect.signature(SparseVAE).parameters if name != "verbose")
 _TYPES = {name: hint for name, hint in get_type_hints(SparseVAE.__init__).items() if name in _PARAMETERS}
-_TABLE = ("header", "id_column", "drop", "transpose", "layer", "feature_names", "text")
+_TABLE = (
+    "header",
+    "id_column",
+    "drop",
+    "transpose",
+    "layer",
+    "feature_names",
+    "text",
+    "groups",
+    "weights",
+    "exposure",
+)
 
 
 class Settings(NamedTuple):

@@ -57,6 +57,7 @@ def stability(
             random_state=seed,
             n_jobs=jobs,
             verbose=int(is_watched()),
+            **data.sides,
         )
     with collect_warnings():
         fitted.add_stability(result, force=force)

@@ -14,6 +14,8 @@ import typer
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import (
     DropOption,
+    ExposureOption,
+    GroupsOption,
     HeaderOption,
     IdColumnOption,
     JsonOption,
@@ -54,6 +56,8 @@ def transform(
     ] = None,
     layer: LayerOption = None,
     raw_names: RawNamesOption = False,
+    groups: GroupsOption = None,
+    exposure: ExposureOption = None,
 ) -> None:
     """Write the factors of each row of a table: the posterior means under a fitted model.
 
@@ -72,6 +76,8 @@ def transform(
             header=header,
             transpose=transpose,
             layer=layer,
+            groups=groups,
+            exposure=exposure,
         )
         Z = fitted.factors(data)
     if output is not None:

@@ -47,6 +47,7 @@ from sparsevae.inspection.imputation import (
     hidden_log_density,
     hide_cells,
 )
+from sparsevae.inspection.leftover import Leftover, fill_cells, find_leftover
 from sparsevae.inspection.outputs import expected_rows
 from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.inspection.simulation import draw_rows
@@ -417,6 +418,7 @@ class FactorEstimator(TableEstimator):
             None if data.source.exposure is None else data.source.exposure.numpy(),
         )
         self._finish(codes, data)
+        self._learn_leftover(codes)
         calls.raise_error()
         return codes
 
@@ -456,6 +458,14 @@ class FactorEstimator(TableEstimator):
             levels=self._padded_levels(),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
+
+    def _learn_leftover(self, codes: Codes) -> None:
+        """What `impute` knows beyond the factors, of a table with holes."""
+        for name in ("leftover_", "leftover_shares_"):
+            self.__dict__.pop(name, None)
+        found = find_leftover(codes)
+        if found is not None:
+            self.leftover_, self.leftover_shares_ = found
 
     @contextmanager
     def _explained_failures(self, X: Matrix) -> Iterator[None]:
@@ -534,6 +544,7 @@ class FactorEstimator(TableEstimator):
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Codes:
         """Posteriors of the rows of a table: checked once, each row encoded once.
 
@@ -545,6 +556,8 @@ class FactorEstimator(TableEstimator):
             as a new one, whose shifts are found from its rows; so are all rows where no groups are given.
         observed, exposure : array, optional
             See `fit`.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts where something is averaged over the rows.
 
         Returns
         -------
@@ -557,6 +570,7 @@ class FactorEstimator(TableEstimator):
         return Codes(
             self.module_,
             table,
+            check_weights(sample_weight, table),
             group=self._group_numbers(groups, table),
             exposure=self._check_exposure(exposure, table),
         )
@@ -752,6 +766,9 @@ class FactorEstimator(TableEstimator):
     ) -> np.ndarray | pd.DataFrame:
         """Fill missing values with what the model expects of them, or with draws.
 
+        A model of real numbers that was fitted to a table with holes also uses what its factors leave over of
+        the correlations between features (`inspection.leftover`).
+
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
@@ -776,11 +793,17 @@ class FactorEstimator(TableEstimator):
         n_features = self.n_features_in_
         table = dense_table(codes.X)[:, :n_features].astype(np.float64)
         missing = np.isnan(table)
+        leftover = Leftover(self.leftover_, self.leftover_shares_) if hasattr(self, "leftover_") else None
         if n_draws is not None:
             check_positive("n_draws", n_draws, integer=True)
             generator = _generator(new_random_state(random_state))
-            return np.where(missing, draw_cells(codes, n_draws, generator)[..., :n_features], table)
-        filled = np.where(missing, expect_cells(codes)[:, :n_features], table) if missing.any() else table
+            draws = draw_cells(codes, n_draws, generator)
+            if leftover is not None and missing.any():  # draws are about the value that is filled in
+                draws += fill_cells(codes, leftover) - expect_cells(codes)
+            return np.where(missing, draws[..., :n_features], table)
+        filled = table
+        if missing.any():
+            filled = np.where(missing, fill_cells(codes, leftover)[:, :n_features], table)
         if isinstance(X, pd.DataFrame):
             return pd.DataFrame(filled, index=X.index, columns=X.columns)
         return filled

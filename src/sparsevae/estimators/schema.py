@@ -28,8 +28,19 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "variance_explained_": (_K,),
     "group_loadings_": (_ANY, _K),
     "levels_": (_N, _ANY),
+    "leftover_": (_ANY, _G, _G),
+    "leftover_shares_": (_ANY,),
 }
-_FINITE = ("mask_", "components_", "inclusion_", "inclusion_rate_", "factor_covariance_", "group_loadings_")
+_FINITE = (
+    "mask_",
+    "components_",
+    "inclusion_",
+    "inclusion_rate_",
+    "factor_covariance_",
+    "group_loadings_",
+    "leftover_",
+    "leftover_shares_",
+)
 _TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_N,), "group_names_": (_ANY,)}
 _FRAMES = ("history_", "starts_")
 _COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")

@@ -42,6 +42,7 @@ from sparsevae.validation import check_choice, check_fraction, check_positive
 __all__ = ["MOST_FACTORS", "SparseVAE"]
 
 _INITS = ("auto", "rotation", "random")
+_LARGEST_RATE = 1e30  # beyond which squares overflow
 MOST_FACTORS = 50
 """Largest number of factors that is found where none is given."""
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
@@ -255,6 +256,11 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         for name in ("spike_rate", "slab_rate", "expected_features_per_factor"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
+                if float(getattr(self, name)) > _LARGEST_RATE:
+                    raise ParameterError(
+                        f"Expected {name} of at most {_LARGEST_RATE:g}; got {getattr(self, name):g}. Leave "
+                        "it out to have it set from the table."
+                    )
         if self.spike_rate is not None and self.slab_rate is not None and self.spike_rate < self.slab_rate:
             raise ParameterError(
                 f'Expected spike_rate >= slab_rate (section "The Spike-and-Slab Lasso"); got '
@@ -577,6 +583,9 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         *,
         stability: Stability | None = None,
         groups: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Certificate:
         """State for each active factor whether it is identified, and why.
 
@@ -586,7 +595,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             The table of the fit, or another of its kind; or its `codes`.
         stability : Stability, optional
             From `sparsevae.stability`: adds how often each factor returns to the evidence.
-        groups : array of shape (n_samples,), optional
+        groups, observed, exposure, sample_weight : array, optional
             See `codes`.
 
         Returns
@@ -595,9 +604,13 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             Its ``table`` has a row per active factor, its ``summary()`` says the same in words.
         """
         check_is_fitted(self, "module_")
+        if not isinstance(X, Codes):
+            X = self.codes(
+                X, groups=groups, observed=observed, exposure=exposure, sample_weight=sample_weight
+            )
         return certify(
             self.module_,
-            X if isinstance(X, Codes) else self.codes(X, groups=groups),
+            X,
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,

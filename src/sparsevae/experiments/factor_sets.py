@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsevae.annotations.levels import known_cells
 from sparsevae.annotations.missing import with_nan
+from sparsevae.identifiability.jobs import transform_params
 from sparsevae.metrics.replication import FactorSet, linear_shares
 from sparsevae.validation import column_moments
 
@@ -38,8 +38,7 @@ def factor_set(
     row_params : mapping, optional
         Arguments of ``fit`` with an entry per row; ``transform`` gets those that it knows.
     """
-    known = inspect.signature(model.transform).parameters
-    params = {name: value for name, value in (row_params or {}).items() if name in known}
+    params = transform_params(model, row_params or {})
     if hasattr(model, "levels_"):
         seen = known_cells(dense_values(table), model.levels_)
         params["observed"] = seen & np.asarray(params.get("observed", True), dtype=bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.annotations.missing import has_missing
-from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError, SparseVAEError
+from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
 from sparsevae.experiments.factor_sets import dense_values, factor_set, standardise, varimax_set
 from sparsevae.experiments.returns import VARIMAX, Replication, compare_parts, find_returns
 from sparsevae.experiments.row_parts import Part, by_study, halve_rows, split_off
-from sparsevae.identifiability.jobs import by_rows, count_workers, given_names, run_jobs, take_rows
+from sparsevae.identifiability.jobs import (
+    by_rows,
+    count_workers,
+    of_rows,
+    row_params,
+    run_jobs,
+    take_rows,
+)
 from sparsevae.metrics.replication import FactorSet
 from sparsevae.validation import check_positive
 
@@ -81,7 +87,7 @@ def replicate(
     seed = _checked_seed(random_state)
     table, labels = split_off(by_rows(X), by)
     parts = halve_rows(table.shape[0], n_splits, seed) if labels is None else by_study(labels, seed)
-    fit_params = _checked_params(model, table, fit_params)
+    fit_params = row_params(model, table, fit_params)
     reference = _reference(model, table, seed, fit_params)
     everything = factor_set(reference, table, np.arange(table.shape[0]), fit_params)
     values, notes = _values_for_varimax(reference, table, fit_params)
@@ -138,7 +144,7 @@ def _fit_part(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fresh.fit(take_rows(table, part.rows), **_of_rows(fit_params, part.rows))
+            fresh.fit(take_rows(table, part.rows), **of_rows(fit_params, part.rows))
             own = factor_set(fresh, table, part.rows, fit_params)
         except SparseVAEError as error:
             failure = " ".join(str(error).split())
@@ -159,30 +165,6 @@ def _reference(model: Any, table: Any, seed: int, fit_params: Mapping[str, Any])
             fresh.set_params(random_state=seed)
         return fresh.fit(table, **fit_params)
     return model
-
-
-def _checked_params(model: Any, table: Any, fit_params: Mapping[str, Any]) -> dict[str, Any]:
-    """What fit gets beside the table: with an entry per row, or names of the features."""
-    known = inspect.signature(model.fit).parameters
-    params = {name: value for name, value in fit_params.items() if value is not None}
-    for name, value in params.items():
-        if name not in known or name == "callbacks":
-            raise ParameterError(
-                f"Expected arguments of {type(model).__name__}.fit; got {name}. Leave it out."
-            )
-        if name != "feature_names":
-            length = value.shape[0] if hasattr(value, "shape") else len(value)
-            if length != table.shape[0]:
-                raise DataError(
-                    f"Expected an entry of {name} for each of {table.shape[0]} rows; got {length}. Pass as "
-                    "many as rows."
-                )
-            params[name] = value if sparse.issparse(value) else np.asarray(value)
-    return {**given_names(model), **params}
-
-
-def _of_rows(fit_params: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    return {name: value if name == "feature_names" else value[rows] for name, value in fit_params.items()}
 
 
 def _values_for_varimax(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -236,7 +236,11 @@ def named_likelihood(
     def resolve(columns: object) -> object:
         if isinstance(columns, slice):
             return columns
-        wanted = [columns] if isinstance(columns, str) else list(columns)  # type: ignore[call-overload]
+        if not isinstance(columns, str | Iterable):
+            raise ParameterError(
+                f"Expected likelihood to name columns of the table; got {columns!r}. Pass a list of them."
+            )
+        wanted = [columns] if isinstance(columns, str) else list(columns)
         unknown = [column for column in wanted if isinstance(column, str) and column not in position]
         if unknown:
             raise ParameterError(

@@ -135,12 +135,12 @@ def certify(
     """
     support = module.support().numpy()
     active = np.flatnonzero(support.any(0))
-    n_samples = codes.X.shape[0]
-    rows = spread_rows(n_samples, _ROWS_FOR_CURVES)
+    n_samples = codes.n_counted
+    rows = codes.spread_rows(_ROWS_FOR_CURVES)
     z, inputs = torch.as_tensor(codes.means(rows)), _inputs(codes, rows)
     data = None
     if n_samples >= _LEAST_ROWS:
-        data = _inputs(codes, spread_rows(n_samples, _ROWS_FOR_CORRELATIONS))
+        data = _inputs(codes, codes.spread_rows(_ROWS_FOR_CORRELATIONS))
         data = None if np.isnan(data).all(0).any() else data  # nothing is known of some feature
     features, factors = anchor_positions(support)
     curves = response_curves(module, z, features)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,21 @@ from tqdm import tqdm
 
 from sparsevae.aliases import TableLike
 from sparsevae.annotations.missing import with_nan
+from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.validation import canonical_csr
 
-__all__ = ["by_rows", "count_workers", "given_names", "run_jobs", "take_rows"]
+__all__ = [
+    "by_rows",
+    "count_workers",
+    "given_names",
+    "of_rows",
+    "row_params",
+    "run_jobs",
+    "take_rows",
+    "transform_params",
+]
+
+_NOT_OF_ROWS = ("callbacks", "checkpoint", "checkpoint_every")
 
 
 def run_jobs(
@@ -67,6 +80,37 @@ def take_rows(table: Any, rows: np.ndarray) -> Any:
 def given_names(model: object) -> dict[str, np.ndarray]:
     """Names that were given by hand and that the table does not carry; likelihood= may refer to them."""
     return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
+
+
+def row_params(model: Any, table: Any, fit_params: Mapping[str, Any]) -> dict[str, Any]:
+    """What fit gets beside the table, checked: arrays with an entry per row, and names of the features."""
+    known = inspect.signature(model.fit).parameters
+    params = {name: value for name, value in fit_params.items() if value is not None}
+    for name, value in params.items():
+        if name not in known or name in _NOT_OF_ROWS:
+            raise ParameterError(
+                f"Expected arguments of {type(model).__name__}.fit; got {name}. Leave it out."
+            )
+        if name != "feature_names":
+            length = value.shape[0] if hasattr(value, "shape") else len(value)
+            if length != table.shape[0]:
+                raise DataError(
+                    f"Expected an entry of {name} for each of {table.shape[0]} rows; got {length}. Pass as "
+                    "many as rows."
+                )
+            params[name] = value if sparse.issparse(value) else np.asarray(value)
+    return {**given_names(model), **params}
+
+
+def of_rows(params: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """The same for some of the rows."""
+    return {name: value if name == "feature_names" else value[rows] for name, value in params.items()}
+
+
+def transform_params(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of them that ``transform`` takes too."""
+    known = inspect.signature(model.transform).parameters
+    return {name: value for name, value in params.items() if name in known}
 
 
 def _single_threaded(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
-from sparsevae.identifiability.jobs import by_rows, count_workers, given_names, run_jobs, take_rows
+from sparsevae.identifiability.jobs import (
+    by_rows,
+    count_workers,
+    of_rows,
+    row_params,
+    run_jobs,
+    take_rows,
+    transform_params,
+)
 from sparsevae.identifiability.matching import match_factors
 from sparsevae.validation import check_choice, check_positive
 
@@ -35,7 +44,7 @@ class FittedModel(Protocol):
     mask_: np.ndarray
 
     def fit(self, X: TableLike, **fit_params: Any) -> FittedModel: ...
-    def transform(self, X: TableLike) -> np.ndarray: ...
+    def transform(self, X: TableLike, **row_params: Any) -> np.ndarray: ...
     def get_feature_names_out(self) -> np.ndarray: ...
 
 
@@ -119,6 +128,7 @@ def stability(
     random_state: int | None = None,
     n_jobs: int | None = -1,
     verbose: int = 0,
+    **fit_params: Any,
 ) -> Stability:
     """Refit a model and report what comes back.
 
@@ -140,6 +150,9 @@ def stability(
         process also where the model trains on an accelerator.
     verbose : int
         1 shows a progress bar.
+    **fit_params
+        Arguments of ``fit`` with an entry per row (sample_weight, groups, observed, exposure), as the fit had
+        them; a bootstrap draws them with the rows.
 
     Returns
     -------
@@ -163,9 +176,10 @@ def stability(
     check_positive("n_refits", n_refits, integer=True)
     check_choice("how", how, ("seed", "bootstrap"))
     table = by_rows(X)
-    reference = _Reference.of(model, table)
+    params = row_params(model, table, fit_params)
+    reference = _Reference.of(model, table, params)
     seeds = np.random.SeedSequence(_entropy(random_state, model)).generate_state(n_refits)
-    jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows) for seed in seeds)
+    jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows, params) for seed in seeds)
     workers = count_workers(model, n_jobs, n_refits)
     refits = list(run_jobs(jobs, n_refits, workers, verbose=verbose))
     return _collect(refits, reference, how)
@@ -189,7 +203,7 @@ class _Reference(NamedTuple):
     feature_names: np.ndarray
 
     @classmethod
-    def of(cls, model: FittedModel, table: Any) -> _Reference:
+    def of(cls, model: FittedModel, table: Any, params: Mapping[str, Any]) -> _Reference:
         n_samples, n_features = table.shape
         if n_features != model.mask_.shape[0] or n_samples < 3:
             raise DataError(
@@ -204,7 +218,7 @@ class _Reference(NamedTuple):
         factors = [str(name) for name in model.get_feature_names_out()[active]]
         return cls(
             model.mask_,
-            np.asarray(model.transform(take_rows(table, rows))),
+            _codes(model, table, rows, params),
             rows,
             active,
             factors,
@@ -212,19 +226,27 @@ class _Reference(NamedTuple):
         )
 
 
-def _refit(model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray) -> _Refit:
+def _codes(model: FittedModel, table: Any, rows: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    return np.asarray(
+        model.transform(take_rows(table, rows), **transform_params(model, of_rows(params, rows)))
+    )
+
+
+def _refit(
+    model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray, params: Mapping[str, Any]
+) -> _Refit:
     """One refit; what it warned of and why it failed come back as values."""
     fresh = clone(model).set_params(random_state=seed % (2**31 - 1), verbose=0)
-    chosen = table
+    chosen, chosen_params = table, params
     if how == "bootstrap":
         draw = np.random.default_rng(seed).integers(0, table.shape[0], table.shape[0])
-        chosen = take_rows(table, draw)
+        chosen, chosen_params = take_rows(table, draw), of_rows(params, draw)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fresh.fit(chosen, **given_names(model))
-            codes = np.asarray(fresh.transform(take_rows(table, rows)))
+            fresh.fit(chosen, **chosen_params)
+            codes = _codes(fresh, table, rows, params)
         except SparseVAEError as error:
             return _Refit(seed, None, None, False, time.perf_counter() - began, str(error))
     converged = not any(issubclass(item.category, ConvergenceWarning) for item in caught)

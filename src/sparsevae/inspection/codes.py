@@ -83,6 +83,18 @@ class Codes:
             Z[row_totals(self.X if rows is None else self.X[rows]) == 0] = 0.0
         return Z
 
+    @property
+    def n_counted(self) -> int:
+        """Number of rows, each as often as it counts."""
+        return self.X.shape[0] if self.weight is None else round(float(self.weight.sum()))
+
+    def spread_rows(self, most: int) -> np.ndarray:
+        """Positions of at most so many rows, evenly over the table; each as often as its weight says."""
+        if self.weight is None:
+            return spread_rows(self.X.shape[0], most)
+        times = np.diff(np.floor(np.cumsum(self.weight) + 0.5), prepend=0.0).astype(np.intp)
+        return np.repeat(np.arange(len(times)), times)[spread_rows(int(times.sum()), most)]
+
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""
         weight = None if self.weight is None else self.weight[rows]

@@ -73,6 +73,8 @@ class ReadOptions:
         A file with a name per line, for formats that hold none. Kept as a path.
     text : TextOptions, optional
         How documents are counted, where the table is made from documents.
+    groups, weights, exposure : str, optional
+        Columns that say of each row its group, how often it counts, and its size; no features.
     """
 
     header: bool | None = None
@@ -83,6 +85,9 @@ class ReadOptions:
     layer: str | None = None
     feature_names: str | Path | None = None
     text: object = None
+    groups: str | None = None
+    weights: str | None = None
+    exposure: str | None = None
 
     def __post_init__(self) -> None:
         drop = (self.drop,) if isinstance(self.drop, str) else self.drop
@@ -96,10 +101,20 @@ class ReadOptions:
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", Path(self.feature_names))
 
+    @property
+    def side_columns(self) -> dict[str, str]:
+        """Columns that describe the rows, by the name of the argument of ``fit`` that they are for."""
+        named = {"groups": self.groups, "sample_weight": self.weights, "exposure": self.exposure}
+        return {argument: column for argument, column in named.items() if column is not None}
+
     def columns_to_drop(self, names: Collection[str]) -> list[str]:
-        """Columns to leave out of a table with these names; a name with commas in it is a name."""
+        """Columns to leave out of a table with these names; a name with commas in it is a name.
+
+        So are columns that describe the rows, where they are among the names.
+        """
         entries = ([entry] if entry in names else entry.split(",") for entry in self.drop)
-        return [name.strip() for entry in entries for name in entry]
+        beside = [column for column in self.side_columns.values() if column in names]
+        return [*(name.strip() for entry in entries for name in entry), *beside]
 
 
 _KINDS = (
@@ -109,6 +124,7 @@ _KINDS = (
     ("transpose", bool, "True or False"),
     ("layer", str | None, "the name of a layer"),
     ("feature_names", str | Path | None, "the path of a file with a name per line"),
+    *((name, str | None, "the name of a column") for name in ("groups", "weights", "exposure")),
 )
 
 

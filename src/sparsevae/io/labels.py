@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsevae.exceptions import DataError
 from sparsevae.io.formats import ReadOptions
-from sparsevae.io.layout import MISSING
+from sparsevae.io.sides import as_labels
 from sparsevae.io.table import read_raw
 
 __all__ = ["read_labels"]
@@ -38,16 +37,4 @@ def read_labels(
     """
     path = Path(path)
     raw = read_raw(path, ReadOptions(header=header, id_column=column, layer=layer))
-    if raw.sample_names is None:
-        raise DataError(
-            f"Expected a column '{column}' in {path}; its columns have no names. Save the table as CSV."
-        )
-    labels = np.array([str(label).strip() for label in raw.sample_names], dtype=object)
-    empty = [i for i, label in enumerate(labels) if label.lower() in MISSING]
-    if empty:
-        where = f"row {empty[0] + 1}" if raw.lines is None else f"line {raw.lines[empty[0]]}"
-        raise DataError(
-            f"Expected something in column '{column}' in every row of {path}; {where} has nothing there. "
-            "Leave such rows out."
-        )
-    return labels
+    return as_labels(raw, column, path)

@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
@@ -20,6 +20,7 @@ from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop
 from sparsevae.io.matrix_market import read_matrix_market
 from sparsevae.io.memory import check_memory
+from sparsevae.io.sides import describe_sides, read_sides
 from sparsevae.io.text import TextOptions, as_text_options, fingerprint_folder, read_documents
 from sparsevae.validation import canonical_csr
 
@@ -98,6 +99,8 @@ class TableFile:
         Heading of the sample names.
     assumptions : tuple of str
         What was guessed about the file, one sentence each.
+    sides : dict from str to ndarray of shape (n_samples,)
+        Groups, weights and sizes of the rows, as arguments of ``fit``: groups, sample_weight, exposure.
     """
 
     X: Matrix
@@ -107,6 +110,7 @@ class TableFile:
     options: ReadOptions
     id_name: str = "sample"
     assumptions: tuple[str, ...] = ()
+    sides: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -146,6 +150,9 @@ def read_table(
     feature_names: str | Path | None = None,
     strict: bool = True,
     text: str | Mapping[str, Any] | TextOptions | None = None,
+    groups: str | None = None,
+    weights: str | None = None,
+    exposure: str | None = None,
 ) -> TableFile:
     """Read a table with a row per sample and check that a model can be fitted to it.
 
@@ -173,6 +180,9 @@ def read_table(
     text : str, dict or TextOptions, optional
         A column of documents whose words are counted, or how to count them, see `sparsevae.io.TextOptions`.
         A folder is read as one document per text file.
+    groups, weights, exposure : str, optional
+        Columns that say of each row its group (text or numbers), how often it counts, and its size. They are
+        no features: ``sides`` has them, as ``fit`` takes them. Of H5AD, columns of ``obs``.
 
     Returns
     -------
@@ -199,7 +209,9 @@ def read_table(
         )
     path = Path(path)
     documents = as_text_options(text) or (TextOptions() if path.is_dir() else None)
-    options = ReadOptions(header, id_column, drop, strict, transpose, layer, feature_names, documents)
+    options = ReadOptions(
+        header, id_column, drop, strict, transpose, layer, feature_names, documents, groups, weights, exposure
+    )
     raw = read_raw(path, options)
     X, names, samples, words, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
     if isinstance(X, pd.DataFrame):
@@ -209,6 +221,8 @@ def read_table(
     if X.ndim != 2:
         raise DataError(f"Expected rows and columns in {path}; got an array of shape {X.shape}.")
     names, samples = _as_text(names), _as_text(samples)
+    if id_column is None and raw.id_name in options.side_columns.values():
+        samples = None  # a column of text was taken for names of the rows
     _check_lengths(X, names, samples, path)
     if options.transpose:
         _refuse_text(words, names, lines, path)
@@ -217,7 +231,7 @@ def read_table(
         names = _names_from(Path(options.feature_names), X.shape[-1])
     _check_names(names, path)
     kept, left_out = _kept_columns(X.shape[1], names, options, path)
-    if left_out:
+    if len(kept) < X.shape[1]:
         X, names = X[:, kept], None if names is None else names[kept]
         words = {new: words[old] for new, old in enumerate(kept.tolist()) if old in words}
     if 0 in X.shape:
@@ -228,8 +242,15 @@ def read_table(
     X = X if isinstance(X, np.ndarray) else X.tocsr()
     _check_cells(X, names, lines, path)
     missing = _say_missing(X, names, lines)
-    notes = (*raw.assumptions, *left_out, *missing, *_suspicious_columns(X, names))
-    return TableFile(X, names, samples, path, options, raw.id_name or "sample", notes)
+    sides = read_sides(
+        lambda column: read_raw(path, ReadOptions(header=header, id_column=column, layer=layer)),
+        options,
+        path,
+    )
+    suspicious = _suspicious_columns(X, names)
+    notes = (*raw.assumptions, *left_out, *missing, *suspicious, *describe_sides(sides, options))
+    id_name = "sample" if samples is None or raw.id_name is None else raw.id_name
+    return TableFile(X, names, samples, path, options, id_name, notes, sides)
 
 
 def read_raw(path: Path, options: ReadOptions) -> RawTable:
@@ -324,10 +345,12 @@ def _kept_columns(
     absent = [name for name in unwanted if names is None or name not in names]
     if absent and options.strict:
         raise DataError(f"Expected to leave out {list_names(absent)}; {path} has no such column.")
-    if names is None or len(absent) == len(unwanted):
+    if names is None:
         return np.arange(n_columns), ()
     drop = np.isin(names, unwanted)
-    return np.flatnonzero(~drop), (f"Left out as asked: {list_names(names[drop], 20)}.",)
+    asked = names[drop & ~np.isin(names, list(options.side_columns.values()))]
+    said = (f"Left out as asked: {list_names(asked, 20)}.",) if len(asked) else ()
+    return np.flatnonzero(~drop), said
 
 
 def _check_lengths(X: Matrix, names: np.ndarray | None, samples: np.ndarray | None, path: Path) -> None:

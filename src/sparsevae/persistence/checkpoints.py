@@ -21,7 +21,7 @@ from sparsevae.persistence.codec import decode, encode
 from sparsevae.persistence.directory import BLANK, CHECKSUM, sign
 from sparsevae.persistence.durability import sync, write_synced
 from sparsevae.persistence.locks import try_lock
-from sparsevae.persistence.replacement import check_writable
+from sparsevae.persistence.replacement import check_writable, finish_replacement
 
 __all__ = ["CheckpointFolder", "has_writer", "last_checkpoint", "open_checkpoints", "remove_checkpoints"]
 
@@ -128,6 +128,7 @@ def open_checkpoints(path: str | Path) -> Iterator[CheckpointFolder]:
                     f"{path}. Wait for it to end, or choose another one."
                 )
             _remove_unfinished(path)
+            finish_replacement([path / _JSON])  # what a process left that was killed as it tried to write
             try:
                 yield CheckpointFolder(path)
             finally:

@@ -245,13 +245,16 @@ class Run:
         drop: str | Sequence[str] = (),
         transpose: bool | None = None,
         layer: str | None = None,
+        groups: str | None = None,
+        weights: str | None = None,
+        exposure: str | None = None,
     ) -> TableFile:
         """Read a table as the fit's table was read, and check that it has the features of the fit.
 
         Parameters
         ----------
         path : str or Path
-        header, id_column, transpose, layer
+        header, id_column, transpose, layer, groups, weights, exposure
             As in `sparsevae.read_table`; None is what the fit was told.
         drop : str or sequence of str
             Columns to leave out, in addition to those that the fit left out.
@@ -265,7 +268,15 @@ class Run:
         options: dict[str, Any] = {
             name: value for name, value in self.record["reading"].items() if name in known
         }
-        typed = {"header": header, "id_column": id_column, "transpose": transpose, "layer": layer}
+        typed = {
+            "header": header,
+            "id_column": id_column,
+            "transpose": transpose,
+            "layer": layer,
+            "groups": groups,
+            "weights": weights,
+            "exposure": exposure,
+        }
         options.update({name: value for name, value in typed.items() if value is not None})
         options["drop"] = [*options["drop"], *([drop] if isinstance(drop, str) else drop)]
         options["strict"] = False  # what the fit left out need not be there
@@ -334,7 +345,8 @@ class Run:
         table = self._as_table(table)
         with python_warnings.catch_warnings():
             python_warnings.filterwarnings("ignore", message=_NAMES_COMPARED)
-            return self.model().drift(table.for_estimator(), level=level)
+            sides = {name: values for name, values in table.sides.items() if name != "sample_weight"}
+            return self.model().drift(table.for_estimator(), level=level, **sides)
 
     def stability(self) -> Stability | None:
         """The result of refits, or None where there are none."""
@@ -393,7 +405,7 @@ class Run:
 def _codes(model: SparseVAE, table: TableFile) -> Codes:
     with python_warnings.catch_warnings():
         python_warnings.filterwarnings("ignore", message=_NAMES_COMPARED)
-        return model.codes(table.for_estimator())
+        return model.codes(table.for_estimator(), **table.sides)
 
 
 def _factors(model: SparseVAE, table: TableFile, codes: Codes) -> pd.DataFrame:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sparsevae import SparseVAE
+from sparsevae.datasets import make_anchored_factors
+from sparsevae.inspection.imputation import expect_cells
+from sparsevae.inspection.leftover import Leftover, fill_cells, find_leftover
+
+
+@pytest.fixture(scope="module")
+def holed():
+    """Two factors, and a pair of features that have something of their own in common."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2)) @ rng.standard_normal((2, 8)) + 0.5 * rng.standard_normal((400, 8))
+    X[:, :2] += 1.5 * rng.standard_normal((400, 1))
+    hidden = rng.uniform(size=X.shape) < 0.15
+    return X, hidden, np.where(hidden, np.nan, X)
+
+
+def fitted(X, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SparseVAE(2, max_epochs=30, n_init=1, hidden_sizes=(4,), random_state=0, **options).fit(X)
+
+
+@pytest.fixture(scope="module")
+def model(holed):
+    return fitted(holed[2])
+
+
+def test_what_factors_leave_over_predicts_hidden_cells(model, holed):
+    X, hidden, seen = holed
+    codes = model.codes(seen)
+    plain = np.square(expect_cells(codes) - X)[hidden].mean()
+    assert np.square(model.impute(seen) - X)[hidden].mean() < 0.95 * plain
+
+
+def test_a_regression_is_the_closed_form(model, holed):
+    _, _, seen = holed
+    codes = model.codes(seen)
+    alone = Leftover(model.leftover_, np.array([0.0, 1.0]))
+    filled = fill_cells(codes, alone)
+    i = int(np.flatnonzero(np.isnan(seen).any(1))[0])
+    m, s = np.isnan(seen[i]), ~np.isnan(seen[i])
+    S = np.linalg.inv(model.leftover_[1])
+    z = codes.module.observation.to_model_units(seen[i : i + 1]).double().numpy()[0]
+    scale, location = (getattr(codes.module.observation, name).numpy() for name in ("scale", "location"))
+    by_hand = S[np.ix_(m, s)] @ np.linalg.solve(S[np.ix_(s, s)], z[s])
+    np.testing.assert_allclose(filled[i, m], by_hand * scale[m] + location[m], rtol=1e-5)
+
+
+def test_a_row_is_filled_alike_alone_and_among_others(model, holed):
+    seen = holed[2]
+    np.testing.assert_allclose(model.impute(seen[:3]), model.impute(seen)[:3], rtol=1e-6)
+
+
+def test_draws_are_about_the_value_that_is_filled_in(model, holed):
+    _, hidden, seen = holed
+    draws = model.impute(seen, n_draws=200, random_state=0)
+    error = (draws.mean(0) - model.impute(seen))[hidden] / draws.std(0)[hidden]
+    assert np.abs(error).mean() < 0.15
+
+
+def test_it_is_saved_with_the_model(model, holed, tmp_path):
+    again = SparseVAE.load(model.save(tmp_path / "m"))
+    np.testing.assert_array_equal(again.impute(holed[2]), model.impute(holed[2]))
+
+
+def test_tables_without_holes_and_of_answers_have_none(holed):
+    X, hidden, _ = holed
+    assert not hasattr(fitted(X), "leftover_")
+    answers = np.where(hidden, np.nan, (X > 0) + 1.0)
+    other = fitted(answers, likelihood="ordinal")
+    assert find_leftover(other.codes(answers)) is None
+
+
+def test_a_constant_feature_is_filled_with_its_value():
+    X = make_anchored_factors(150, 6, 2, random_state=0).X
+    X[:, 3] = 7.0
+    X[np.random.default_rng(0).uniform(size=X.shape) < 0.1] = np.nan
+    filled = fitted(X).impute(X)
+    np.testing.assert_allclose(filled[:, 3], 7.0, atol=0.05)
