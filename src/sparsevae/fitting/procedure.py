@@ -105,10 +105,11 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     linear = linear_candidate(settings, data, spine, progress)
     # The networks have encoders that learn; so must the linear model that they are measured by.
     real = bool(data.source.observation.real_columns.all())
-    rival = linear if real else linear_candidate(settings, data, spine, progress, held=False)
+    rival = linear if real else linear_candidate(settings, data.in_memory, spine, progress, held=False)
     rows = data.validation if data.validation is not None else data.training
     null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), rival.module))
-    state.counts = agreeing_counts(settings, data, candidate_counts(settings, data), (null, best), progress)
+    counts = candidate_counts(settings, data)
+    state.counts = agreeing_counts(settings, data.in_memory, counts, (null, best), progress)
     if not state.counts:
         state.spine, state.candidates = spine, [linear]
     return state
@@ -121,9 +122,9 @@ def find_starts(settings: FitSettings, data: FitData, state: FitState, progress:
         module = network_module(settings, data, linear.module, state.spine)
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
     elif settings.from_vae:
-        state.candidates = _starts_from_vaes(settings, data, state.counts, progress)
+        state.candidates = _starts_from_vaes(settings, data.in_memory, state.counts, progress)
     else:
-        state.candidates = _starts_from_mask(settings, data, progress)
+        state.candidates = _starts_from_mask(settings, data.in_memory, progress)
     return state
 
 
