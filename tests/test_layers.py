@@ -18,6 +18,7 @@ REPOSITORY = ROOT.parents[1]
 # has modules must be listed by its dotted name.
 LAYERS = [
     {"exceptions", "aliases", "_version"},
+    {"stored"},
     {"validation", "principal"},
     {"priors", "divergences", "rotation", "datasets", "metrics", "io", "annotations"},
     {"likelihoods", "decoder", "factor_analysis"},
@@ -32,7 +33,17 @@ LAYERS = [
     {"__main__"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
-WITHOUT_TORCH = {"aliases", "exceptions", "datasets", "metrics", "io", "annotations", "principal", "rotation"}
+WITHOUT_TORCH = {
+    "aliases",
+    "exceptions",
+    "stored",
+    "datasets",
+    "metrics",
+    "io",
+    "annotations",
+    "principal",
+    "rotation",
+}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparsevae.inspection import parallel_analysis
     from sparsevae.io import read_table
     from sparsevae.runs import Run
+    from sparsevae.stored import open_rows
 
 __all__ = [
     "NMF",
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "compare",
     "name_features",
+    "open_rows",
     "parallel_analysis",
     "power",
     "read_table",
@@ -49,6 +51,7 @@ _HOMES = {
     "power": "experiments",
     "replicate": "experiments",
     "stability": "identifiability",
+    "open_rows": "stored",
     "parallel_analysis": "inspection",
     "read_table": "io",
     "Run": "runs",

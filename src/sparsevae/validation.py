@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.stored import StoredTable, is_stored
+from sparsevae.stored.survey import merge_moments
 
 __all__ = [
     "OVERDISPERSED",
@@ -109,8 +111,8 @@ def check_in_memory(X: TableLike) -> None:
     if kind.__module__.split(".")[0] in ("dask", "dask_expr"):
         raise DataError(
             f"Expected a table that is there; got a dask {kind.__name__}, which would be computed and "
-            "read into memory as a whole. Pass X.compute() if there is room for it; else save it as a .npy "
-            "file and pass np.load(path, mmap_mode='r')."
+            "read into memory as a whole. Pass X.compute() if there is room for it; else "
+            "X.to_dask_array(lengths=True), which is read chunk by chunk."
         )
 
 
@@ -198,7 +200,9 @@ def check_finite(
     """
     bad = np.zeros(X.shape[1], dtype=np.int64)
     n_missing = 0
-    if sparse.issparse(X):
+    if is_stored(X):
+        bad = X.survey.n_large
+    elif sparse.issparse(X):
         wrong = ~(np.abs(X.data) < _LARGEST)
         missing = np.isnan(X.data)
         wrong &= ~missing if may_be_missing else True
@@ -215,7 +219,10 @@ def check_finite(
     if not bad.any():
         return
     where = shown([feature_names[int(j)] for j in np.flatnonzero(bad)])
-    row, column = _first_bad_cell(X, int(np.flatnonzero(bad)[0]))
+    if is_stored(X) and X.survey.first_large is not None:
+        row, column = X.survey.first_large
+    else:
+        row, column = _first_bad_cell(X, int(np.flatnonzero(bad)[0]))
     first = f"the first in row {row + 1} of {feature_names[column]!r}"
     if n_missing and not may_be_missing:
         raise DataError(
@@ -243,7 +250,14 @@ def check_support(X: Matrix, support: str, columns: np.ndarray, likelihood: str)
     """
     if support in ("real", "level"):
         return
-    for values in _values(X, columns):
+    if is_stored(X):
+        survey = X.survey
+        own = [survey.minimum[columns], survey.maximum[columns], survey.fraction[columns]]
+        found = [values[~np.isnan(values)] for values in own]
+        pieces: Iterable[np.ndarray] = [np.concatenate(found)]
+    else:
+        pieces = _values(X, columns)
+    for values in pieces:
         if values.size and np.isnan(values.min()):
             values = values[~np.isnan(values)]
         if values.size == 0:
@@ -276,6 +290,8 @@ def column_moments(X: Matrix, weight: np.ndarray | None = None) -> tuple[np.ndar
     weight : ndarray of shape (n_samples,), optional
         How often each row counts.
     """
+    if is_stored(X):
+        return (X.survey.mean, X.survey.variance) if weight is None else _streamed_moments(X, weight)
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X.astype(np.float64, copy=False), axis=0, weights=weight)
         return np.nan_to_num(np.asarray(mean)), np.maximum(np.nan_to_num(np.asarray(variance)), 0.0)
@@ -301,15 +317,20 @@ def resembles_counts(X: Matrix, mean: np.ndarray, variance: np.ndarray) -> bool:
     Counts of rare things have many zeros. Others have a few at least, vary more than a Poisson allows, and
     reach far above their mean: test scores, ratings and ages do not.
     """
-    stored = np.asarray(X.data) if sparse.issparse(X) else np.asarray(X)
-    n_missing = np.count_nonzero(np.isnan(stored))
-    zeros = 1.0 - (np.count_nonzero(stored) - n_missing) / max(X.shape[0] * X.shape[1] - n_missing, 1)
+    if is_stored(X):
+        zeros = X.survey.zeros
+    else:
+        stored = np.asarray(X.data) if sparse.issparse(X) else np.asarray(X)
+        n_missing = np.count_nonzero(np.isnan(stored))
+        zeros = 1.0 - (np.count_nonzero(stored) - n_missing) / max(X.shape[0] * X.shape[1] - n_missing, 1)
     if zeros >= _MANY_ZEROS:
         return True
     used = mean > 0
     if zeros < _SOME_ZEROS or not used.any():
         return False
-    if sparse.issparse(X):
+    if is_stored(X):
+        largest = X.survey.maximum
+    elif sparse.issparse(X):
         largest = np.asarray(X.nanmax(axis=0).toarray()).ravel()  # type: ignore[union-attr]
     else:
         largest = np.fmax.reduce(X)
@@ -338,6 +359,13 @@ def extreme_cell(X: Matrix) -> tuple[int, int, float, float]:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     """
     found = (0, 0, 0.0, 0.0)
+    if is_stored(X):  # by the ranges of its columns; the row is not looked for
+        survey = X.survey
+        sizes = np.maximum(np.abs(survey.minimum), np.abs(survey.maximum))
+        ratios = sizes / np.maximum(np.sqrt(survey.variance + survey.mean**2), 1e-300)
+        j = int(np.nan_to_num(ratios).argmax())
+        ends = survey.minimum[j], survey.maximum[j]
+        return 0, j, float(max(ends, key=abs)), float(ratios[j])
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     for j in range(X.shape[1]):
         part: Any = columns[:, [j]]
@@ -441,6 +469,22 @@ def _row_blocks(X: np.ndarray) -> Iterator[np.ndarray]:
     step = max(1, _CELLS_AT_ONCE // max(1, X.shape[1]))
     for begin in range(0, len(X), step):
         yield X[begin : begin + step]
+
+
+def _streamed_moments(X: StoredTable, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and variance of what is there of each column, in one pass."""
+    total = tuple(np.zeros((3, X.shape[1])))
+    for begin, block in X.blocks():
+        share = weight[begin : begin + block.shape[0]].astype(np.float64)
+        own = np.full(X.shape[1], share.sum())
+        if X.survey.has_missing:
+            table = block.toarray() if sparse.issparse(block) else block
+            own = share @ ~np.isnan(table)
+            mean, variance = _careful_moments(table, share)
+        else:
+            mean, variance = column_moments(block, share)
+        total = merge_moments(total, (mean, variance * own, own))  # type: ignore[arg-type]
+    return total[0], total[1] / np.maximum(total[2], 1e-300)
 
 
 def _careful_moments(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

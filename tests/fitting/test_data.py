@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
-from sparsevae import VSC, SparseVAE
+from sparsevae import VSC, SparseVAE, open_rows
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.fitting import named_likelihood, prepare
 from sparsevae.likelihoods import get_likelihood
@@ -169,3 +171,40 @@ def test_a_warning_stands_at_the_line_where_the_user_fits(rng, estimator, why, l
     with pytest.warns(DataWarning, match=why) as caught:
         model.fit(X)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_memory_of_a_table_on_disk_does_not_grow_with_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparsevae.fitting.data._MOST_SAMPLED", 2000)
+    monkeypatch.setattr("sparsevae.fitting.data._MOST_HELD_OUT", 500)
+    monkeypatch.setattr("sparsevae.training.streams._BUFFER_ROWS", 16384)
+    peaks = {}
+    for n_rows in (60_000, 160_000):
+        path = tmp_path / f"{n_rows}.npy"
+        table = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n_rows, 20))
+        for begin in range(0, n_rows, 10_000):
+            table[begin : begin + 10_000] = np.random.default_rng(begin).normal(size=(10_000, 20))
+        del table
+        tracemalloc.start()
+        data = prepared(open_rows(path), validation_fraction=0.1, batch_size=256)
+        assert sum(batch.n_rows for batch in data.training.shuffled()) == n_rows - 500
+        peaks[n_rows] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peaks[160_000] - peaks[60_000] < 16 * 100_000  # the table itself has 80 bytes a row
+
+
+def test_held_out_rows_of_a_table_on_disk_are_not_trained_on(tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    X[:, 0] = np.arange(400)
+    np.save(tmp_path / "x.npy", X)
+    data = prepared(open_rows(tmp_path / "x.npy"), validation_fraction=0.25, batch_size=32)
+
+    def numbers(batches):
+        units = data.source.observation.to_user_units
+        return {round(float(x)) for batch in batches for x in units(batch.x)[:, 0]}
+
+    trained, held_out = numbers(data.training.shuffled()), numbers(data.validation.sequential())
+    assert len(held_out) == 100
+    assert trained | held_out == set(range(400))
+    assert not trained & held_out
+    assert numbers(data.everything.sequential()) == set(range(400))
+    assert numbers(data.sample.training.sequential()) <= trained

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
+from sparsevae.stored import is_stored
 
 __all__ = ["MOST_LEVELS", "check_levels", "count_levels", "find_levels", "known_cells"]
 
@@ -38,8 +39,7 @@ def find_levels(X: Matrix, columns: np.ndarray, names: Sequence[object] | np.nda
     """
     levels = np.full((X.shape[1], 3), np.nan)
     for j in np.asarray(columns).tolist():
-        values = np.unique(_column(X, j))
-        values = values[~np.isnan(values)]
+        values = _different_values(X, j)
         step = np.diff(values).min(initial=np.inf)
         first = values[0] if len(values) else 0.0
         step = step if np.isfinite(step) else 1.0
@@ -66,7 +66,7 @@ def check_levels(X: Matrix, levels: np.ndarray, names: Sequence[object] | np.nda
     names : sequence of length n_features
     """
     for j in np.flatnonzero(~np.isnan(levels[:, 0])).tolist():
-        values = _column(X, j)
+        values = _different_values(X, j) if is_stored(X) else _column(X, j)
         wrong = _is_unseen(values, levels[j])
         if wrong.any():
             first, step, n_levels = levels[j]
@@ -95,6 +95,12 @@ def known_cells(X: Matrix, levels: np.ndarray) -> np.ndarray:
 
 def count_levels(X: Matrix, levels: np.ndarray, column: int, weight: np.ndarray | None = None) -> np.ndarray:
     """How often each level of a column occurs, by weight: shape (n_levels,)."""
+    if is_stored(X):
+        counts = [
+            count_levels(block, levels, column, None if weight is None else weight[at : at + block.shape[0]])
+            for at, block in X.blocks()
+        ]
+        return np.asarray(np.sum(counts, axis=0))
     first, step, n_levels = levels[column]
     values = _column(X, column)
     seen = ~np.isnan(values)
@@ -109,6 +115,19 @@ def _is_unseen(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
     position = (values - first) / step
     between = np.abs(position - np.rint(position)) > _CLOSE
     return between | (position < -_CLOSE) | (position > n_levels - 1 + _CLOSE)
+
+
+def _different_values(X: Matrix, j: int) -> np.ndarray:
+    """Values of a column without repetitions, sorted; of a table on disk not all, if there are very many."""
+    if not is_stored(X):
+        values = np.unique(_column(X, j))
+        return values[~np.isnan(values)]
+    found = np.zeros(0)
+    for _, block in X.blocks():
+        found = np.union1d(found, _different_values(block, j))
+        if len(found) > 100 * MOST_LEVELS:
+            break
+    return found
 
 
 def _column(X: Matrix, j: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
+from sparsevae.stored import as_stored, is_stored
 from sparsevae.validation import reveal_missing, shown
 
 __all__ = [
@@ -38,6 +39,13 @@ def with_nan(X: Any, observed: ArrayLike | None = None) -> Any:
     observed : boolean array or sparse matrix of shape (n_samples, n_features), optional
         Which cells count, beside those that are marked as missing.
     """
+    stored = as_stored(X)
+    if stored is not None:
+        if observed is not None:
+            raise DataError(
+                "Expected no observed= for a table on disk; got some. Store NaN in cells that are missing."
+            )
+        return stored
     X = reveal_missing(X)
     if hasattr(X, "dtypes") and hasattr(X, "mask") and any(dtype.kind == "O" for dtype in X.dtypes):
         X = X.mask(X.isna(), np.nan)
@@ -76,6 +84,8 @@ def hide(X: Matrix, observed: ArrayLike) -> Matrix:
 
 def has_missing(X: Matrix) -> bool:
     """Whether a table has NaN in it."""
+    if is_stored(X):
+        return X.survey.has_missing
     values = np.asarray(X.data) if sparse.issparse(X) else X
     return bool(np.isnan(np.sum(values, dtype=np.float64)))
 
@@ -84,6 +94,10 @@ def empty_rows(X: Matrix) -> np.ndarray:
     """Which rows have nothing but missing values: boolean, shape (n_samples,)."""
     if not has_missing(X):
         return np.zeros(X.shape[0], dtype=bool)
+    if is_stored(X):
+        empty = np.zeros(X.shape[0], dtype=bool)
+        empty[X.survey.empty] = True
+        return empty
     return _missing_counts(X, axis=1) == X.shape[1]
 
 
@@ -117,6 +131,8 @@ def check_columns_seen(X: Matrix, feature_names: Sequence[object] | np.ndarray) 
 
 
 def _missing_counts(X: Matrix, axis: int) -> np.ndarray:
+    if is_stored(X) and axis == 0:
+        return X.survey.n_missing
     if not sparse.issparse(X):
         return np.isnan(X).sum(axis)
     coordinates = X.tocoo()  # type: ignore[union-attr]

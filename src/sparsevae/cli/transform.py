@@ -24,9 +24,10 @@ from sparsevae.cli.options import (
     TableArgument,
 )
 from sparsevae.exceptions import DataError
+from sparsevae.io import TableFile
 from sparsevae.persistence import check_writable, replacing
 from sparsevae.runs import Run
-from sparsevae.runs.files import write_csv
+from sparsevae.runs.files import write_blocks, write_csv
 
 __all__ = ["transform"]
 
@@ -79,6 +80,9 @@ def transform(
             groups=groups,
             exposure=exposure,
         )
+        if data.on_disk:
+            _stream(fitted, data, output, raw_names=raw_names, as_json=as_json)
+            return
         Z = fitted.factors(data)
     if output is not None:
         _write(Z, output, raw_names=raw_names)
@@ -93,6 +97,38 @@ def transform(
         print_json({**result, **values}, compact=True)
     elif output is None:
         _print(Z, raw_names=raw_names)
+
+
+def _stream(run: Run, data: TableFile, output: Path | None, *, raw_names: bool, as_json: bool) -> None:
+    """Write the factors of a table on disk block by block."""
+    ending = None if output is None else output.suffix.lower()
+    if ending == ".parquet" or (output is None and as_json):
+        raise DataError(
+            f"Expected CSV, TSV or NPY for the factors of {data.path.name}, which stays on disk; got "
+            f"{'JSON' if output is None else output.name}. Add -o factors.npy."
+        )
+    model = run.model()
+    active = model.active_factors_
+    if output is None:
+        write_blocks(run.factor_blocks(data), sys.stdout, raw_names=raw_names)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(output) as partial:
+        if ending == ".npy":
+            with partial.open("wb") as file:
+                dtype, shape = data.X.dtype, (data.shape[0], len(active))
+                header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+                for block in run.factor_blocks(data):
+                    file.write(np.ascontiguousarray(block.to_numpy(dtype=dtype)).data)
+        else:
+            separator = "\t" if ending == ".tsv" else ","
+            write_blocks(run.factor_blocks(data), partial, separator=separator, raw_names=raw_names)
+    say(f"Wrote {data.shape[0]} samples x {len(active)} factors to {output}.")
+    if as_json:
+        names = list(model.get_feature_names_out()[active])
+        result = {"run": str(run.path), "n_samples": data.shape[0], "factors": names, "output": str(output)}
+        print_json(result, compact=True)
 
 
 def _check_output(path: Path, *, force: bool) -> None:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -51,11 +51,13 @@ from sparsevae.inspection.leftover import Leftover, fill_cells, find_leftover
 from sparsevae.inspection.outputs import expected_rows
 from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.inspection.simulation import draw_rows
+from sparsevae.inspection.streams import StoredCodes, array_on_disk
 from sparsevae.io.suggestion import suggest_likelihood
 from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
+from sparsevae.stored import StoredTable, as_stored, is_stored
 from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.journal import keeping
@@ -93,6 +95,7 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: checks of tables, names of features, score, save and load."""
 
     _fitted: ClassVar[str] = "module_"  # the attribute without which nothing has been fitted
+    _takes_stored: ClassVar[bool] = False  # whether tables may stay on disk
     # What belongs to the table as a whole is not cut into folds.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"feature_names": UNUSED}
 
@@ -107,6 +110,9 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         return self._check_table(with_nan(X, observed), reset=False)
 
     def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
+        stored = as_stored(X)
+        if stored is not None:
+            return self._check_stored(stored, reset=reset, feature_names=feature_names)
         check_in_memory(X)
         check_columns_numeric(X)
         X = with_nan(X)
@@ -132,6 +138,42 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
             raise DataTypeError(f"Expected a number in every cell; {str(error).strip()}.") from error
         if feature_names is not None:
             self._take_feature_names(feature_names)
+        return self._check_cells(X, reset=reset)
+
+    def _check_stored(
+        self, table: StoredTable, *, reset: bool, feature_names: FeatureNames | None = None
+    ) -> Matrix:
+        """The same of a table on disk, in one pass over its rows, which stay there."""
+        if not self._takes_stored:
+            raise DataError(
+                f"Expected a table in memory for {type(self).__name__}; got {table.where}, which is on "
+                "disk. Use SparseVAE, VAE, VSC or OIVAE, or load it: X[:]."
+            )
+        if reset:
+            self._forget_names()
+            if len(table) < 2:
+                raise DataError(f"Expected at least 2 rows in {table.where}; got {len(table)}.")
+            self.n_features_in_ = table.shape[1]
+            names = table.feature_names if feature_names is None else feature_names
+            if names is not None:
+                self._take_feature_names(names)
+        elif table.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"Expected {self.n_features_in_} features, as in fit; got {table.shape[1]} in {table.where}. "
+                "Pass the columns that fit saw, in the same order."
+            )
+        elif table.feature_names is not None and hasattr(self, "feature_names_in_"):
+            moved = np.flatnonzero(np.asarray(table.feature_names, dtype=object) != self.feature_names_in_)
+            if len(moved):
+                raise DataError(
+                    f"Expected the features of fit in their order; column {moved[0] + 1} of {table.where} is "
+                    f"{str(table.feature_names[moved[0]])!r} where fit had "
+                    f"{str(self.feature_names_in_[moved[0]])!r}. Put the columns in that order."
+                )
+        return self._check_cells(cast(Matrix, table), reset=reset)
+
+    def _check_cells(self, X: Matrix, *, reset: bool) -> Matrix:
+        """Refuse cells that a fit cannot have; learn what kinds of columns there are."""
         check_finite(X, self.feature_names(), may_be_missing=True)
         if reset:
             check_columns_seen(X, self.feature_names())
@@ -156,6 +198,11 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     def _with_absences(self, X: Matrix) -> Matrix:
         """The table with a column of zeros and ones for each column whose absences are modelled."""
         absent = getattr(self, "absent_columns_", None)
+        if absent is not None and is_stored(X):
+            raise DataError(
+                "Expected missing='ignorable' for a table on disk; got 'informative', which adds columns. "
+                "Add them to the table, or load it: X[:]."
+            )
         return X if absent is None else add_absences(X, absent)
 
     def _check_values(self, X: Matrix) -> Matrix:
@@ -267,6 +314,7 @@ class FactorEstimator(TableEstimator):
         "checkpoint_every": UNUSED,
     }
     _takes_groups: ClassVar[bool] = False
+    _takes_stored: ClassVar[bool] = True
     _finds_n_factors: ClassVar[bool] = False  # whether n_factors may be "auto"
 
     # -- fitting --------------------------------------------------------------------------------------------
@@ -289,7 +337,9 @@ class FactorEstimator(TableEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        X : array, data frame, sparse matrix or table on disk of shape (n_samples, n_features)
+            Memory-mapped arrays from 512 MB on, arrays of h5py, zarr and dask, backed ``adata.X`` and what
+            `sparsevae.open_rows` opens are read block by block and never held: see docs/scaling.md.
             NaN, pandas' NA and masked cells are missing values, which are left out of the likelihood.
         y : ignored
         feature_names : sequence of length n_features, optional
@@ -407,18 +457,21 @@ class FactorEstimator(TableEstimator):
         self.history_ = _tidy(history)
         self.n_iter_ = len(history)
         self._n_features_out = module.n_factors
-        weight = data.source.weight
         if module.row_groups is not None:
-            settle_groups_(self.module_, data.source.batch(data.everything.rows[:_ROWS_OF_GROUPS]))
-        codes = Codes(
-            self.module_,
-            data.source.X,
-            None if weight is None else weight.numpy(),
-            None if data.source.group is None else data.source.group.numpy(),
-            None if data.source.exposure is None else data.source.exposure.numpy(),
-        )
-        self._finish(codes, data)
-        self._learn_leftover(codes)
+            settle_groups_(self.module_, data.everything.first(_ROWS_OF_GROUPS))
+
+        def codes_of(own: FitData, kind: type[Codes] = Codes) -> Codes:
+            sides = (own.source.weight, own.source.group, own.source.exposure)
+            arrays = (None if side is None else side.numpy() for side in sides)
+            weight, group, exposure = arrays
+            return kind(self.module_, own.source.X, weight, group, exposure, own.positions)
+
+        codes = read = codes_of(data.in_memory)
+        if data.sample is not None:
+            codes = codes_of(data, StoredCodes)
+            vars(codes)["in_memory"] = read  # the rows that are there already
+        self._finish(read, data.in_memory)
+        self._learn_leftover(read)
         calls.raise_error()
         return codes
 
@@ -438,7 +491,7 @@ class FactorEstimator(TableEstimator):
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         table = self._check_table(with_nan(X, observed), reset=True, feature_names=feature_names)
         weight = check_weights(sample_weight, table)
-        if weight is not None and not weight.all():
+        if weight is not None and not weight.all() and not is_stored(table):
             self._learn_kinds(table[weight > 0][:, : self.n_features_in_])  # a row of weight zero is absent
         group = self._learn_groups(groups, table, weight)
         note_large_weights(weight, depth=4)
@@ -567,7 +620,7 @@ class FactorEstimator(TableEstimator):
         check_is_fitted(self, "module_")
         mind_fork()
         table = self._check_table(with_nan(X, observed), reset=False)
-        return Codes(
+        return (StoredCodes if is_stored(table) else Codes)(
             self.module_,
             table,
             check_weights(sample_weight, table),
@@ -651,24 +704,32 @@ class FactorEstimator(TableEstimator):
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        out: str | Path | None = None,
     ) -> np.ndarray:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        X : array, data frame, sparse matrix or table on disk of shape (n_samples, n_features)
             May have missing values, whether or not the table fitted had.
         groups : array of shape (n_samples,), optional
             See `codes`.
         observed, exposure : array, optional
             See `fit`.
+        out : str or Path, optional
+            An NPY file to write the factors to, block by block; it is then returned as a mapped array.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
-        return codes.means().astype(codes.X.dtype, copy=False)
+        if out is None:
+            return codes.means().astype(codes.X.dtype, copy=False)
+        with array_on_disk(out, (codes.X.shape[0], self.module_.n_factors), codes.X.dtype) as Z:
+            for begin, means in codes.blocks_of_means():
+                Z[begin : begin + len(means)] = means
+        return np.load(out, mmap_mode="r")
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
         """Expected data given factors, in the units of the table fitted.
@@ -763,6 +824,7 @@ class FactorEstimator(TableEstimator):
         exposure: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        out: str | Path | None = None,
     ) -> np.ndarray | pd.DataFrame:
         """Fill missing values with what the model expects of them, or with draws.
 
@@ -782,6 +844,9 @@ class FactorEstimator(TableEstimator):
             one).
         random_state : int, RandomState or None
             Of the draws.
+        out : str or Path, optional
+            An NPY file to write the expected values to, block by block, which a table on disk needs; it is
+            then returned as a mapped array.
 
         Returns
         -------
@@ -791,9 +856,23 @@ class FactorEstimator(TableEstimator):
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         n_features = self.n_features_in_
+        leftover = Leftover(self.leftover_, self.leftover_shares_) if hasattr(self, "leftover_") else None
+        if out is not None or is_stored(codes.X):
+            if out is None or n_draws is not None:
+                raise ParameterError(
+                    "Expected out=, the path of an NPY file, and no n_draws, to fill a table by blocks; got "
+                    f"out={out!r}, n_draws={n_draws!r}. Pass out='filled.npy'."
+                )
+            with array_on_disk(out, (codes.X.shape[0], n_features), np.dtype(np.float64)) as whole:
+                for begin, part in codes.blocks_of_codes():
+                    values = dense_table(part.X)[:, :n_features].astype(np.float64)
+                    holes = np.isnan(values)
+                    if holes.any():
+                        values = np.where(holes, fill_cells(part, leftover)[:, :n_features], values)
+                    whole[begin : begin + len(values)] = values
+            return np.load(out, mmap_mode="r")
         table = dense_table(codes.X)[:, :n_features].astype(np.float64)
         missing = np.isnan(table)
-        leftover = Leftover(self.leftover_, self.leftover_shares_) if hasattr(self, "leftover_") else None
         if n_draws is not None:
             check_positive("n_draws", n_draws, integer=True)
             generator = _generator(new_random_state(random_state))
@@ -847,6 +926,11 @@ class FactorEstimator(TableEstimator):
         """
         check_fraction("fraction", fraction)
         table = self.check_table(X, observed)
+        if is_stored(table):
+            raise DataError(
+                f"Expected a table in memory, to hide cells of; got {table.where}. Pass some of its rows: "
+                "X.rows(index)."
+            )
         weight = check_weights(sample_weight, table)
         seen, hidden = hide_cells(table, fraction, new_random_state(random_state), self.n_features_in_)
         if not hidden.any():

@@ -93,7 +93,7 @@ class ResultsMixin(SparseFit):
         """
         check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
-        table = X.X if isinstance(X, Codes) else self.check_table(X)
+        table = (X if isinstance(X, Codes) else self.codes(X)).in_memory.X
         names = self.active_names()
         values = coherence_of(self.effects_, self.variance_shares_, table, self.active_factors_, n)
         return pd.Series(values, index=pd.Index(list(names.values()), name="factor"), name="npmi")
@@ -183,4 +183,4 @@ class ResultsMixin(SparseFit):
         return {"words": gather_words(self.module_, codes, factors, strongest, coherence)}
 
     def _remember_samples(self, codes: Codes, rows: np.ndarray) -> None:
-        self.extremes_ = extreme_samples(codes.means(rows), rows)
+        self.extremes_ = extreme_samples(codes.means(rows), codes.positions[rows])

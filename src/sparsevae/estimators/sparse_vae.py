@@ -536,7 +536,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         check_is_fitted(self, "module_")
         if X is None:
             return response_curves(self.module_, {factor: features})[factor]
-        codes = self.codes(X)
+        codes = self.codes(X).in_memory
         rows = spread_rows(codes.X.shape[0], n_points)
         return response_curves(self.module_, {factor: features}, codes, rows)[factor]
 
@@ -573,7 +573,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
                 "Expected a model that kept what new tables are compared with; this one was fitted by an "
                 "earlier version. Fit again."
             )
-        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
+        codes = self.codes(X, groups=groups, observed=observed, exposure=exposure).in_memory
         factors = self.get_feature_names_out()[self.active_factors_]
         return find_drift(codes, self.reference_, self.feature_names(), factors, level)
 
@@ -610,7 +610,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             )
         return certify(
             self.module_,
-            X,
+            X.in_memory,
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,
@@ -643,7 +643,10 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             Plain values that JSON can hold: format, source, certificate, directions, ablation, curves,
             samples.
         """
-        codes = X if isinstance(X, Codes) else self.codes(X)
+        whole = X if isinstance(X, Codes) else self.codes(X)
+        codes = whole.in_memory
+        if samples is not None and codes is not whole:
+            samples = np.asarray(samples, dtype=object)[codes.positions]
         names = self.get_feature_names_out()
         factors = {int(k): str(names[k]) for k in self.active_factors_}
         strongest = {k: self.strongest_features(k) for k in factors}
@@ -651,7 +654,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             "format": EVIDENCE_FORMAT,
             "source": {
                 "table": table_name,
-                "n_samples": int(codes.X.shape[0]),
+                "n_samples": int(whole.X.shape[0]),
                 "seen_in_fit": bool(seen_in_fit),
             },
             "certificate": certificate_record(self.identifiability(codes)),

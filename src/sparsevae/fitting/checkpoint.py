@@ -22,6 +22,7 @@ from sparsevae.fitting.procedure import fit_module
 from sparsevae.fitting.settings import FitSettings
 from sparsevae.fitting.state import FitState, Fitted
 from sparsevae.persistence import CheckpointFolder, open_checkpoints
+from sparsevae.stored import is_stored
 from sparsevae.training.callbacks import Calls
 from sparsevae.training.journal import Journal, current_journal, keeping
 from sparsevae.validation import check_duration
@@ -165,4 +166,7 @@ def _fingerprint(data: FitData) -> str:
 
 
 def _parts(X: Any) -> tuple[np.ndarray, ...]:
+    if is_stored(X):  # what one pass over all rows has found
+        values = [value for value in vars(X.survey).values() if isinstance(value, np.ndarray)]
+        return (np.array([*X.shape, X.survey.n_nonzero]), *values)
     return (np.array(X.shape), X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)

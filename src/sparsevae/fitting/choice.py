@@ -47,7 +47,8 @@ def row_bounds(module: SparseVAEModule, data: FitData) -> np.ndarray:
 def held_out_weight(data: FitData) -> np.ndarray | None:
     """How often each of the rows of `row_bounds` counts; None where all count once."""
     rows = data.validation if data.validation is not None else data.training
-    return None if data.source.weight is None else data.source.weight[rows.rows].double().numpy()
+    weight = rows.source.weight
+    return None if weight is None else weight[rows.rows].double().numpy()
 
 
 @torch.no_grad()

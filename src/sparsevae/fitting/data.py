@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.utils.random import sample_without_replacement
 from torch import Tensor
 
 from sparsevae.aliases import Matrix
@@ -18,8 +20,12 @@ from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.likelihoods import Levels, Likelihood, get_likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.priors import calibrate_noise_scale
-from sparsevae.training import Batches, RowSource
+from sparsevae.stored import StoredTable, is_stored
+from sparsevae.training import Batches, RowSource, StoredBatches
 from sparsevae.validation import column_moments, constant_columns, resembles_counts, row_totals, shown
+
+Positions: TypeAlias = np.ndarray | range
+"""Rows of a table; all rows of a table on disk are a range."""
 
 __all__ = ["FitData", "linear_inputs", "named_likelihood", "prepare"]
 
@@ -29,6 +35,9 @@ _MOST_DROPPED = 0.1  # of an encoder's inputs in a training step
 _MANY_INPUTS = 100  # from which on none of them is the only one that tells of its factor
 _NOISE_SCALE = calibrate_noise_scale(np.ones(1))  # ξ of a standardised feature
 _PLAIN_NOISE_SCALE = 0.05  # ξ of features without a noise variance, and of tables that do not vary
+_MOST_SAMPLED = 50_000  # rows of a table on disk that are in memory, for axes, starts and readings
+_MOST_HELD_OUT = 20_000  # rows of a table on disk to validate on; more would not tell more
+_SAMPLED_CELLS, _FEWEST_SAMPLED = 1 << 24, 2000  # of the sample, whatever the number of features
 _FAR_APART = 100.0  # ratio of standard deviations from which on one noise prior does not suit all features
 
 
@@ -56,6 +65,11 @@ class FitData:
     generator, random_state
         All randomness of the fit.
     batch_size : int
+    sample : FitData or None
+        Of a table on disk: some of its rows, drawn at random, in memory. Axes, starts and what is read off a
+        fit come from these; the gradient phases go over all rows.
+    positions : integer ndarray or None
+        Of a sample: where its rows are in the table.
     """
 
     source: RowSource
@@ -71,6 +85,13 @@ class FitData:
     generator: torch.Generator
     random_state: np.random.RandomState
     batch_size: int
+    sample: FitData | None = None
+    positions: np.ndarray | None = None
+
+    @property
+    def in_memory(self) -> FitData:
+        """The rows that are in memory: all, or the sample of a table on disk."""
+        return self if self.sample is None else self.sample
 
     @property
     def n_steps(self) -> int:
@@ -123,7 +144,7 @@ def prepare(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or StoredTable of shape (n_samples, n_features)
         NaN for what is missing.
     likelihood : Likelihood
     feature_names : sequence of length n_features
@@ -153,8 +174,11 @@ def prepare(
     """
     generator = torch.Generator().manual_seed(int(random_state.randint(2**31 - 1)))
     kept = _rows_to_fit(X, likelihood, weight, sized=size_factors and exposure is None)
-    own = None if weight is None else weight[kept]
-    mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept], own)
+    if is_stored(X):
+        mean, variance = column_moments(X, _shares(X, kept, weight))
+    else:
+        own = None if weight is None else weight[kept]
+        mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept], own)
     constant = constant_columns(mean, variance)
     if constant.any():
         names = shown([feature_names[int(j)] for j in np.flatnonzero(constant)])
@@ -174,28 +198,33 @@ def prepare(
         if group_shifts:
             shift = _group_shifts(X, kept, observation, group, weight, mean)
     source = RowSource(X, observation, device, weight=weight, group=group, exposure=exposure)
-    rows = torch.as_tensor(random_state.permutation(kept))
-    n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
-
-    held_out, kept_rows = rows[:n_validation], rows[n_validation:]
     means = np.where(observation.real_columns | observation.level_columns, 0.0, mean)
     noise_scale = np.full(len(mean), _NOISE_SCALE)
     if raw_noise_scale:
         noise_scale = _raw_noise_scale(observation, variance, constant)
+    known: dict[str, Any] = {
+        "feature_mean": torch.as_tensor(means, dtype=torch.float32, device=device),
+        "noise_scale": torch.as_tensor(noise_scale, dtype=torch.float32, device=device),
+        "constant": constant,
+        "observed_fraction": _observed_fraction(X, kept, weight).to(device) if source.has_missing else None,
+        "first_parameters": {} if levels is None else _level_parameters(X, kept, likelihood, levels, weight),
+        "group_shift": None if shift is None else shift.to(device),
+        "generator": generator,
+        "random_state": random_state,
+        "batch_size": batch_size,
+    }
+    if is_stored(X):
+        return _cut_stored(source, kept, validation_fraction, known)
+    rows = torch.as_tensor(random_state.permutation(kept))
+    n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1)
+
+    held_out, kept_rows = rows[:n_validation], rows[n_validation:]
     return FitData(
         source=source,
         training=Batches(source, kept_rows, batch_size, generator),
         validation=Batches(source, held_out, batch_size, generator) if n_validation else None,
         everything=Batches(source, rows, batch_size, generator),
-        feature_mean=torch.as_tensor(means, dtype=torch.float32, device=device),
-        noise_scale=torch.as_tensor(noise_scale, dtype=torch.float32, device=device),
-        constant=constant,
-        observed_fraction=_observed_fraction(X[kept], own).to(device) if source.has_missing else None,
-        first_parameters={} if levels is None else _level_parameters(X[kept], likelihood, levels, own),
-        group_shift=None if shift is None else shift.to(device),
-        generator=generator,
-        random_state=random_state,
-        batch_size=batch_size,
+        **known,
     )
 
 
@@ -203,7 +232,10 @@ def linear_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
     """What the encoder sees of some rows, for linear analyses: (n_rows, n_features), NaN where it is missing.
 
     Rows with weights come as often as these say, rounded so that the total is right; whole numbers are exact.
+    Of a table on disk they are among those in memory.
     """
+    if isinstance(batches, StoredBatches):
+        batches = batches.sample
     if batches.source.weight is not None:
         share = batches.source.weight[batches.rows].double().numpy()
         share = share * min(1.0, max_rows / share.sum())
@@ -252,12 +284,75 @@ def named_likelihood(
     return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
 
 
-def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None, *, sized: bool) -> np.ndarray:
+def _cut_stored(
+    source: RowSource, kept: Positions, validation_fraction: float, known: dict[str, Any]
+) -> FitData:
+    """Rows to validate on, in memory and at most so many as say enough; a sample; the others stay on disk."""
+    X: StoredTable = source.X
+    generator, random_state, batch_size = known["generator"], known["random_state"], known["batch_size"]
+    cells = X.shape[1] if not X.is_sparse else max(1, 2 * X.survey.n_nonzero // X.shape[0])
+    most = max(_FEWEST_SAMPLED, _SAMPLED_CELLS // cells)
+    n_validation = min(round(validation_fraction * len(kept)), len(kept) - 1, _MOST_HELD_OUT, most // 2)
+    n_sample = min(len(kept) - n_validation, _MOST_SAMPLED, most)
+    chosen = sample_without_replacement(len(kept), n_validation + n_sample, random_state=random_state)
+    chosen = random_state.permutation(chosen)
+    rows = chosen if isinstance(kept, range) else kept[chosen]
+    positions, place = np.unique(rows, return_inverse=True)
+
+    def side(values: Tensor | None) -> np.ndarray | None:
+        return None if values is None else values[torch.as_tensor(positions)].numpy()
+
+    local = RowSource(
+        X.rows(positions),
+        source.observation,
+        source.device,
+        weight=side(source.weight),
+        group=side(source.group),
+        exposure=side(source.exposure),
+        holes=source.has_missing,
+    )
+    own = torch.as_tensor(place)
+    sample = FitData(
+        source=local,
+        training=Batches(local, own[n_validation:], batch_size, generator),
+        validation=Batches(local, own[:n_validation], batch_size, generator) if n_validation else None,
+        everything=Batches(local, own, batch_size, generator),
+        positions=positions,
+        **known,
+    )
+    left_out = np.zeros(X.shape[0], dtype=bool)
+    if not isinstance(kept, range):
+        left_out[:] = True
+        left_out[kept] = False
+    held_out = left_out.copy()
+    held_out[rows[:n_validation]] = True
+    return FitData(
+        source=source,
+        training=StoredBatches(source, held_out, batch_size, generator, sample.training),
+        validation=sample.validation,
+        everything=StoredBatches(source, left_out, batch_size, generator, sample.everything),
+        sample=sample,
+        **known,
+    )
+
+
+def _shares(X: StoredTable, kept: Positions, weight: np.ndarray | None) -> np.ndarray | None:
+    """How often each row of a table on disk counts, those that are left out not at all; None for once."""
+    if isinstance(kept, range):
+        return weight
+    shares = np.zeros(X.shape[0], dtype=np.float32 if weight is None else np.float64)
+    shares[kept] = 1.0 if weight is None else weight[kept]
+    return shares
+
+
+def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None, *, sized: bool) -> Positions:
     """Rows that say something about the factors, and count.
 
     Rows without counts say something where their size is known, or where totals carry meaning.
     """
     words = any(not part.factorised for part, _ in likelihood.split(X.shape[1]))
+    if is_stored(X) and weight is None and len(X) > 1 and not (len(X.survey.empty) or len(X.survey.silent)):
+        return range(len(X))
     kept = _rows_with_counts(X, likelihood) if sized or words else np.arange(X.shape[0])
     empty = empty_rows(X)
     if empty.any():
@@ -281,7 +376,10 @@ def _rows_with_counts(X: Matrix, likelihood: Likelihood) -> np.ndarray:
     n_samples = X.shape[0]
     if any(part.support != "count" for part, _ in likelihood.split(X.shape[1])):
         return np.arange(n_samples)
-    kept = np.flatnonzero(row_totals(X) > 0)
+    if is_stored(X):
+        kept = np.delete(np.arange(n_samples), X.survey.silent)
+    else:
+        kept = np.flatnonzero(row_totals(X) > 0)
     if len(kept) < 2:
         raise DataError(
             f"Expected at least 2 rows with counts; got {len(kept)} of {n_samples}. Check that the table "
@@ -300,7 +398,10 @@ def _warn_of_counts(X: Matrix, likelihood: Likelihood, mean: np.ndarray, varianc
     """The likelihood is Gaussian unless another is asked for, which counts do not suit."""
     if any(part.support != "real" for part, _ in likelihood.split(X.shape[1])) or mean.min() < 0:
         return
-    values = np.asarray(X.data if hasattr(X, "tocsr") else X)
+    if is_stored(X):
+        values = np.concatenate([X.survey.maximum, X.survey.fraction, X.survey.minimum])
+    else:
+        values = np.asarray(X.data if hasattr(X, "tocsr") else X)
     if has_missing(values):
         values = values[~np.isnan(values)]
     if values.size and _are_whole(values) and values.max() > 1 and resembles_counts(X, mean, variance):
@@ -319,7 +420,7 @@ def _are_whole(values: np.ndarray) -> bool:
 
 def _observe(
     X: Matrix,
-    kept: np.ndarray,
+    kept: Positions,
     likelihood: Likelihood,
     mean: np.ndarray,
     variance: np.ndarray,
@@ -355,9 +456,13 @@ def _observe(
 
 
 def _level_parameters(
-    X: Matrix, likelihood: Likelihood, levels: np.ndarray, weight: np.ndarray | None
+    X: Matrix, kept: Positions, likelihood: Likelihood, levels: np.ndarray, weight: np.ndarray | None
 ) -> dict[str, Tensor]:
     """Parameters of features with levels, at which an output of zero gives each level its share."""
+    if is_stored(X):
+        weight = _shares(X, kept, weight)
+    else:
+        X, weight = X[kept], None if weight is None else weight[kept]
     found: dict[str, Tensor] = {}
     for part, columns in likelihood.split(X.shape[1]):
         if not isinstance(part, Levels):
@@ -376,7 +481,7 @@ def _level_parameters(
 
 def _encoder_moments(
     X: Matrix,
-    kept: np.ndarray,
+    kept: Positions,
     observation: Observation,
     weight: np.ndarray | None,
     exposure: np.ndarray | None = None,
@@ -386,8 +491,8 @@ def _encoder_moments(
     total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     count: np.ndarray | float = 0.0
     step = int(np.clip(_CELLS_AT_ONCE // X.shape[1], *_ROWS_AT_ONCE))
-    for rows in torch.as_tensor(kept).split(step):
-        batch = source.batch(rows)
+    for begin in range(0, len(kept), step):
+        batch = source.batch(torch.as_tensor(np.asarray(kept[begin : begin + step])))
         inputs = batch.inputs.double().numpy()  # zero where nothing is observed
         share = 1.0 if batch.weight is None else batch.weight.double().numpy()[:, None]
         total += (inputs * share).sum(0)
@@ -412,7 +517,7 @@ def _with_groups(observation: Observation, n_groups: int) -> Observation:
 
 def _group_shifts(
     X: Matrix,
-    kept: np.ndarray,
+    kept: Positions,
     observation: Observation,
     group: np.ndarray,
     weight: np.ndarray | None,
@@ -423,9 +528,12 @@ def _group_shifts(
     likelihood = observation.likelihood
     shifts, inputs = [], []
     for g in range(observation.n_groups):
-        own = kept[group[kept] == g]
-        share = None if weight is None else weight[own]
-        level = (column_moments(X[own], share)[0] - location) / scale
+        own = np.asarray(kept)[group[kept] == g]
+        if is_stored(X):
+            average = column_moments(X, _shares(X, own, weight))[0]
+        else:
+            average = column_moments(X[own], None if weight is None else weight[own])[0]
+        level = (average - location) / scale
         overall = (mean - location) / scale
         at = [likelihood.initial_output(torch.as_tensor(values)) for values in (level, overall)]
         shifts.append((at[0] - at[1]).float())
@@ -434,8 +542,13 @@ def _group_shifts(
     return torch.stack(shifts)
 
 
-def _observed_fraction(X: Matrix, weight: np.ndarray | None) -> Tensor:
+def _observed_fraction(X: Matrix, kept: Positions, weight: np.ndarray | None) -> Tensor:
     """Fraction of the rows with a value of each feature."""
+    if is_stored(X):
+        shares = _shares(X, kept, weight)
+        missing = X.survey.n_missing if shares is None else _weighted_holes(X, shares)
+        return torch.as_tensor(1.0 - missing / (len(X) if shares is None else shares.sum())).float()
+    X, weight = X[kept], None if weight is None else weight[kept]
     if sparse.issparse(X):
         missing = np.zeros(X.shape[1])
         holes = X.tocoo()  # type: ignore[union-attr]
@@ -446,6 +559,15 @@ def _observed_fraction(X: Matrix, weight: np.ndarray | None) -> Tensor:
     else:
         fraction = np.average(~np.isnan(X), axis=0, weights=weight)
     return torch.as_tensor(fraction, dtype=torch.float32)
+
+
+def _weighted_holes(X: StoredTable, shares: np.ndarray) -> np.ndarray:
+    """Weight of the rows of a table on disk that lack each feature."""
+    missing = np.zeros(X.shape[1])
+    for begin, block in X.blocks():
+        own = shares[begin : begin + block.shape[0]]
+        missing += own @ np.isnan(block.toarray() if sparse.issparse(block) else block)
+    return missing
 
 
 def _raw_noise_scale(observation: Observation, variance: np.ndarray, constant: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ def climb_phases(
     recipe = settings.recipe
     wanted: float | Tensor = recipe.shrinkage
     if settings.expected_features_per_factor is not None:
-        batch = data.source.batch(data.training.rows[:_ROWS_READ])
+        batch = data.training.first(_ROWS_READ)
         wanted = shrinkage_for(module, batch, settings.expected_features_per_factor)
     default = default_spike_rate(
         module, data.training.n_samples, data.feature_mean, wanted, recipe.slab_rate, data.observed_fraction

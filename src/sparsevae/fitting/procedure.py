@@ -105,11 +105,11 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     linear = linear_candidate(settings, data, spine, progress)
     # The networks have encoders that learn; so must the linear model that they are measured by.
     real = bool(data.source.observation.real_columns.all())
-    rival = linear if real else linear_candidate(settings, data, spine, progress, held=False)
+    rival = linear if real else linear_candidate(settings, data.in_memory, spine, progress, held=False)
     rows = data.validation if data.validation is not None else data.training
     null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), rival.module))
     counts = candidate_counts(settings, data)
-    state.candidates = agreeing_networks(settings, data, counts, (null, best), progress)
+    state.candidates = agreeing_networks(settings, data.in_memory, counts, (null, best), progress)
     state.networks_agree = bool(state.candidates)
     if not state.networks_agree:
         state.spine, state.candidates = spine, [linear]
@@ -124,14 +124,14 @@ def find_starts(settings: FitSettings, data: FitData, state: FitState, progress:
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
     elif settings.from_vae:
         if not state.networks_agree:
-            state.candidates = _starts_from_vaes(settings, data, progress)
+            state.candidates = _starts_from_vaes(settings, data.in_memory, progress)
         for candidate in state.candidates:
             name_factors_(settings, candidate.module)
-            constrain_(settings, data, candidate.module)
+            constrain_(settings, data.in_memory, candidate.module)
             if not settings.small:  # small ones climb side by side and have `frozen` in common
                 freeze_spare_(candidate.module)
     else:
-        state.candidates = _starts_from_mask(settings, data, progress)
+        state.candidates = _starts_from_mask(settings, data.in_memory, progress)
     return state
 
 

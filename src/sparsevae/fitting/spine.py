@@ -28,7 +28,7 @@ from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import Batch, SparseVAEModule
 from sparsevae.priors import inclusion_probability, penalty_weight, update_inclusion_rate
-from sparsevae.training import Batches
+from sparsevae.training import Batches, StoredBatches
 
 __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
@@ -242,6 +242,8 @@ def _holes(data: FitData) -> float:
 def _samples(data: FitData, rows: Batches) -> np.ndarray:
     """How many rows, by weight, have a value of each feature: shape (n_features,)."""
     n_samples = np.full(data.source.n_features, float(rows.n_samples))
+    if isinstance(rows, StoredBatches):  # loadings are as exact as the rows in memory make them
+        n_samples = np.minimum(n_samples, len(encoder_inputs(rows)))
     if data.observed_fraction is None:
         return n_samples
     return n_samples * data.observed_fraction.double().cpu().numpy()

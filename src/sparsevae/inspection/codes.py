@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class Codes:
         Group of each row, for a module with groups; -1 for rows of a group that the fit did not see.
     exposure : ndarray of shape (n_samples,), optional
         Known size of each row, for a module that was fitted with sizes.
+    positions : integer ndarray of shape (n_samples,), optional
+        Where the rows are in a larger table, of which they are a sample.
     """
 
     def __init__(
@@ -58,13 +60,20 @@ class Codes:
         weight: np.ndarray | None = None,
         group: np.ndarray | None = None,
         exposure: np.ndarray | None = None,
+        positions: np.ndarray | None = None,
     ) -> None:
+        self.positions = np.arange(X.shape[0]) if positions is None else positions
         self.module, self.X, self.weight, self.group, self.exposure = module, X, weight, group, exposure
         if group is not None and module.row_groups is not None and (group < 0).any():
             self.module = extend_module(module, X[group < 0])
             self.group = np.where(group < 0, module.row_groups.n_groups, group)
         self._moments = np.zeros((X.shape[0], 2 * module.n_factors), dtype=np.float32)
         self._known = np.zeros(X.shape[0], dtype=bool)
+
+    @property
+    def in_memory(self) -> Codes:
+        """Codes of rows that are in memory: these, or of a table on disk those of some of its rows."""
+        return self
 
     def moments(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Mean and log variance of rows (all by default), next to each other: (n_rows, 2 n_factors)."""
@@ -94,6 +103,15 @@ class Codes:
             return spread_rows(self.X.shape[0], most)
         times = np.diff(np.floor(np.cumsum(self.weight) + 0.5), prepend=0.0).astype(np.intp)
         return np.repeat(np.arange(len(times)), times)[spread_rows(int(times.sum()), most)]
+
+    def blocks_of_codes(self) -> Iterator[tuple[int, Codes]]:
+        """Position of the first row of a block, and codes of the block: here of all rows at once."""
+        yield 0, self
+
+    def blocks_of_means(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Position of the first row of a block, and posterior means of its rows."""
+        for begin, part in self.blocks_of_codes():
+            yield begin, part.means()
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""

@@ -58,8 +58,7 @@ def gather_evidence(
     dict
         Plain values that JSON can hold: ablation, curves, samples.
     """
-    n_samples = codes.X.shape[0]
-    names = np.arange(n_samples) if samples is None else np.asarray(samples, dtype=object)
+    names = codes.positions if samples is None else np.asarray(samples, dtype=object)
     Z = codes.means()
     return {
         "ablation": _ablation(module, codes, factors),

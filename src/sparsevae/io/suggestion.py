@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from sparsevae.io.table import blocks_of_values
+from sparsevae.stored import StoredTable, is_stored
 from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
 __all__ = ["suggest_likelihood"]
@@ -14,12 +18,12 @@ __all__ = ["suggest_likelihood"]
 _FEW_LEVELS = 10  # of a column, up to which whole numbers look like answers on a scale
 
 
-def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[str, str]:
+def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTable) -> tuple[str, str]:
     """Suggest a likelihood by a look at the values.
 
     Parameters
     ----------
-    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+    X : array, data frame, sparse matrix or table on disk of shape (n_samples, n_features)
 
     Returns
     -------
@@ -32,9 +36,10 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
     >>> suggest_likelihood([[0, 1], [1, 1]])
     ('bernoulli', 'every value is 0 or 1')
     """
-    X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
+    if not is_stored(X):
+        X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
     n_cells, n_nonzero, largest = X.shape[0] * X.shape[1], 0, 0.0
-    for values in blocks_of_values(X):
+    for values in _looked_at(X):
         values = values[~np.isnan(values)]
         if not values.size:
             continue
@@ -44,6 +49,8 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
             return "gaussian", "some values are fractions"
         n_nonzero += int(np.count_nonzero(values))
         largest = max(largest, float(values.max()))
+    if is_stored(X):
+        n_nonzero = X.survey.n_nonzero
     if not n_nonzero:
         return "gaussian", "every value is zero"
     if largest <= 1:
@@ -53,7 +60,7 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
     ratio = float(np.median(variance[mean > 0] / mean[mean > 0]))
     what = f"the values are whole numbers with {zeros:.0%} zeros"
     if not resembles_counts(X, mean, variance):
-        if isinstance(X, np.ndarray) and _has_few_levels(X):
+        if not sparse.issparse(X) and not getattr(X, "is_sparse", False) and _has_few_levels(X):
             return "ordinal", (
                 f"every column holds whole numbers of at most {_FEW_LEVELS} levels, as answers on a scale do"
             )
@@ -67,8 +74,19 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix) -> tuple[
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
 
 
-def _has_few_levels(X: np.ndarray) -> bool:
+def _looked_at(X: Any) -> Iterator[np.ndarray]:
+    """Values that tell the kind of a table: all in blocks, or of a table on disk the ends of its columns."""
+    if is_stored(X):
+        yield np.concatenate([X.survey.minimum, X.survey.maximum, X.survey.fraction])
+    else:
+        yield from blocks_of_values(X)
+
+
+def _has_few_levels(X: np.ndarray | StoredTable) -> bool:
     """Whether no column of a table of whole numbers reaches over more than a few of them."""
+    if is_stored(X):
+        lowest, highest = X.survey.minimum, X.survey.maximum
+        return bool((highest - lowest < _FEW_LEVELS).all() and (highest > lowest).all())
     lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for values in blocks_of_values(X):
         # The "f" of fmin: of a number and NaN the number.

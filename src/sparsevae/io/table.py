@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,9 @@ from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop
 from sparsevae.io.matrix_market import read_matrix_market
 from sparsevae.io.memory import check_memory
 from sparsevae.io.sides import describe_sides, read_sides
+from sparsevae.io.streamed import fingerprint_parts, holds_parts, is_streamed, open_streamed
 from sparsevae.io.text import TextOptions, as_text_options, fingerprint_folder, read_documents
+from sparsevae.stored import is_stored
 from sparsevae.validation import canonical_csr
 
 __all__ = [
@@ -89,7 +91,7 @@ class TableFile:
 
     Attributes
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or StoredTable of shape (n_samples, n_features)
     feature_names, sample_names : ndarray of str, or None where the file has none
     path : Path
         The file.
@@ -117,9 +119,14 @@ class TableFile:
         """Samples, features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows stay on disk, to be read block by block."""
+        return is_stored(self.X)
+
     def for_estimator(self) -> Matrix | pd.DataFrame:
         """The table as `fit` takes it: a data frame if it has names and is dense, else X."""
-        if self.feature_names is None or sparse.issparse(self.X):
+        if self.feature_names is None or sparse.issparse(self.X) or self.on_disk:
             return self.X
         return pd.DataFrame(self.X, columns=self.feature_names.tolist(), copy=False)
 
@@ -132,7 +139,7 @@ class TableFile:
     def fingerprint(self) -> Fingerprint:
         """Name, size and checksum of the file, by which it is recognised later."""
         if self.path.is_dir():
-            size, checksum = fingerprint_folder(self.path)
+            size, checksum = (fingerprint_parts if self.on_disk else fingerprint_folder)(self.path)
             return {"file": self.path.name, "bytes": size, "sha256": checksum}
         with self.path.open("rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
@@ -161,7 +168,9 @@ def read_table(
     path : str or Path
         CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX), H5AD, SPSS (SAV), Stata
         (DTA) or Excel (XLSX); the ending decides.
-        NPY is mapped into memory, not loaded; sparse tables stay sparse.
+        NPY is mapped into memory, not loaded; sparse tables stay sparse. NPY, Parquet and H5AD tables that
+        take 512 MB or more, and folders of Parquet files, of NPZ parts, or of Zarr arrays as anndata writes
+        them, stay on disk: see `sparsevae.open_rows`.
     header : bool, optional
         Whether the first line of a CSV or TSV holds names. None: look at it. Of SPSS and Stata files: True
         for the names of the variables in place of their labels.
@@ -208,10 +217,13 @@ def read_table(
             f"Expected the path of a table; got {type(path).__name__}. Pass an array to fit as it is."
         )
     path = Path(path)
-    documents = as_text_options(text) or (TextOptions() if path.is_dir() else None)
+    folder = path.is_dir() and not holds_parts(path)
+    documents = as_text_options(text) or (TextOptions() if folder else None)
     options = ReadOptions(
         header, id_column, drop, strict, transpose, layer, feature_names, documents, groups, weights, exposure
     )
+    if documents is None and is_streamed(path, options):
+        return _stay_on_disk(path, options)
     raw = read_raw(path, options)
     X, names, samples, words, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
     if isinstance(X, pd.DataFrame):
@@ -251,6 +263,21 @@ def read_table(
     notes = (*raw.assumptions, *left_out, *missing, *suspicious, *describe_sides(sides, options))
     id_name = "sample" if samples is None or raw.id_name is None else raw.id_name
     return TableFile(X, names, samples, path, options, id_name, notes, sides)
+
+
+def _stay_on_disk(path: Path, options: ReadOptions) -> TableFile:
+    """A table whose rows are read when they are asked for; its samples are numbered."""
+    table = open_streamed(path, options)
+    names = _as_text(table.feature_names)
+    if options.feature_names is not None:
+        names = _names_from(Path(options.feature_names), table.shape[1])
+    _check_names(names, path)
+    notes = ["The table stays on disk and is read block by block; samples are numbered from 0."]
+    n_missing, first = int(table.survey.n_missing.sum()), table.survey.first_missing
+    if first is not None:
+        notes.append(_missing_note(n_missing, table.shape, names, first, None))
+    table.feature_names = names
+    return TableFile(cast(Matrix, table), names, None, path, options, "sample", tuple(notes))
 
 
 def read_raw(path: Path, options: ReadOptions) -> RawTable:
@@ -410,13 +437,22 @@ def _say_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None) 
         n_missing = sum(int(np.isnan(values).sum()) for values in blocks_of_values(X))
     if not n_missing:
         return []
-    row, column = _first_cell(X, np.isnan)
-    share = n_missing / (X.shape[0] * X.shape[1])
+    return [_missing_note(n_missing, X.shape, names, _first_cell(X, np.isnan), lines)]
+
+
+def _missing_note(
+    n_missing: int,
+    shape: tuple[int, ...],
+    names: np.ndarray | None,
+    first: tuple[int, int],
+    lines: np.ndarray | None,
+) -> str:
+    share = n_missing / (shape[0] * shape[1])
     cells = "1 cell is" if n_missing == 1 else f"{n_missing} cells are"
-    return [
+    return (
         f"{cells} empty or NA ({share:.1%}) and counted as missing, the first in column "
-        f"{_name(names, column)}, {_row(row, lines)}."
-    ]
+        f"{_name(names, first[1])}, {_row(first[0], lines)}."
+    )
 
 
 def _first_cell(X: Matrix, is_wanted: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
@@ -16,7 +17,7 @@ from sparsevae.io.table import list_names
 from sparsevae.persistence.place import MARKS
 from sparsevae.runs.record import read_run_record
 
-__all__ = ["FIT_FILES", "STABILITY_FILES", "check_place", "estimate_size", "write_csv"]
+__all__ = ["FIT_FILES", "STABILITY_FILES", "check_place", "estimate_size", "write_blocks", "write_csv"]
 
 FIT_FILES = (
     "run.json",
@@ -107,6 +108,16 @@ def write_csv(
     """
     frame = frame if raw_names else neutralise_frame(frame)
     frame.to_csv(target, sep=separator, index=index, float_format=_DIGITS, lineterminator="\n")
+
+
+def write_blocks(
+    blocks: Iterable[pd.DataFrame], target: Path | TextIO, *, separator: str = ",", raw_names: bool = False
+) -> None:
+    """Write data frames with the same columns one after the other, as `write_csv` does one."""
+    with nullcontext(target) if not isinstance(target, Path) else target.open("w", encoding="utf-8") as file:
+        for b, frame in enumerate(blocks):
+            frame = frame if raw_names else neutralise_frame(frame)
+            frame.to_csv(file, sep=separator, header=not b, float_format=_DIGITS, lineterminator="\n")
 
 
 def _foreign_entries(path: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -35,7 +35,7 @@ from sparsevae.persistence import (
     replacing_together,
     take_place,
 )
-from sparsevae.runs.files import STABILITY_FILES, check_place, write_csv
+from sparsevae.runs.files import STABILITY_FILES, check_place, write_blocks, write_csv
 from sparsevae.runs.names import rename_factors
 from sparsevae.runs.record import RunRecord, believed, make_record, read_run_record
 
@@ -173,8 +173,8 @@ class Run:
             # The model first: what follows takes its time, and can be made again.
             model.save(folder / "model")
             evidence = _examine(model, table, codes, seen_in_fit=True)
+            write_blocks(_factor_blocks(model, table, codes), folder / "factors.csv", raw_names=raw_names)
             tables = {
-                "factors.csv": _factors(model, table, codes),
                 "loadings.csv": model.loadings().rename_axis("feature"),
                 "effects.csv": model.effects().rename_axis("feature"),
                 "history.csv": model.history_,
@@ -316,6 +316,11 @@ class Run:
         table = self._as_table(table)
         return _factors(self.model(), table, _codes(self.model(), table))
 
+    def factor_blocks(self, table: TableFile | str | Path) -> Iterator[pd.DataFrame]:
+        """The same in blocks of rows, of a table that stays on disk."""
+        table = self._as_table(table)
+        return _factor_blocks(self.model(), table, _codes(self.model(), table))
+
     def evidence(self) -> Evidence | None:
         """What a report needs of the table of the fit, or None where the run does not have it."""
         return read_record(self.path / "evidence.json")
@@ -409,14 +414,21 @@ def _codes(model: SparseVAE, table: TableFile) -> Codes:
 
 
 def _factors(model: SparseVAE, table: TableFile, codes: Codes) -> pd.DataFrame:
-    Z, active = codes.means().astype(codes.X.dtype, copy=False), model.active_factors_
-    return pd.DataFrame(Z[:, active], index=table.row_labels(), columns=model.get_feature_names_out()[active])
+    return pd.concat(_factor_blocks(model, table, codes))
+
+
+def _factor_blocks(model: SparseVAE, table: TableFile, codes: Codes) -> Iterator[pd.DataFrame]:
+    labels, active = table.row_labels(), model.active_factors_
+    names = model.get_feature_names_out()[active]
+    for begin, means in codes.blocks_of_means():
+        Z = means.astype(codes.X.dtype, copy=False)
+        yield pd.DataFrame(Z[:, active], index=labels[begin : begin + len(Z)], columns=names)
 
 
 def _examine(model: SparseVAE, table: TableFile, codes: Codes, *, seen_in_fit: bool) -> Evidence:
     return model.evidence(
         codes,
-        samples=table.row_labels().to_numpy(),
+        samples=None if table.on_disk else table.row_labels().to_numpy(),
         table_name=table.path.name,
         seen_in_fit=seen_in_fit,
     )

@@ -4,5 +4,15 @@ from sparsevae.training.batches import Batches, RowSource
 from sparsevae.training.interrupt import stop_on_interrupt
 from sparsevae.training.loop import Phase, TrainingLog, train
 from sparsevae.training.optimizer import ProximalAdam
+from sparsevae.training.streams import StoredBatches
 
-__all__ = ["Batches", "Phase", "ProximalAdam", "RowSource", "TrainingLog", "stop_on_interrupt", "train"]
+__all__ = [
+    "Batches",
+    "Phase",
+    "ProximalAdam",
+    "RowSource",
+    "StoredBatches",
+    "TrainingLog",
+    "stop_on_interrupt",
+    "train",
+]

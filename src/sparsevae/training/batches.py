@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from sparsevae.annotations.missing import has_missing
 from sparsevae.modules import Batch, Observation
+from sparsevae.stored import StoredTable
 
 __all__ = ["Batches", "RowSource"]
 
@@ -33,27 +35,31 @@ class RowSource:
         Group of each row.
     exposure : array of shape (n_samples,), optional
         Known size of each row.
+    holes : bool, optional
+        Whether values may be missing; by default whether some are.
     """
 
     def __init__(
         self,
-        X: np.ndarray | sparse.csr_matrix,
+        X: np.ndarray | sparse.csr_matrix | StoredTable,
         observation: Observation,
         device: torch.device | str = "cpu",
         *,
         weight: np.ndarray | None = None,
         group: np.ndarray | None = None,
         exposure: np.ndarray | None = None,
+        holes: bool | None = None,
     ) -> None:
-        self.X, self.observation, self.device = X, observation, torch.device(device)
+        self.X: Any = X
+        self.observation, self.device = observation, torch.device(device)
         self.n_samples, self.n_features = X.shape
         self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
         self.group = None if group is None else torch.as_tensor(group, dtype=torch.long)
         self.exposure = None if exposure is None else torch.as_tensor(exposure, dtype=torch.float32)
-        self.has_missing = has_missing(X)
+        self.has_missing = has_missing(self.X) if holes is None else holes
         self._resident: Batch | None = None
         small = 8 * self.n_samples * self.n_features <= _RESIDENT_BYTES
-        if not sparse.issparse(X) and not isinstance(X, np.memmap) and small:
+        if isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and small:
             step = max(1, _CELLS_AT_ONCE // max(1, self.n_features))
             blocks = [observation.to_model_units(X[i : i + step]) for i in range(0, self.n_samples, step)]
             self._resident = self._observe(torch.cat(blocks), torch.arange(self.n_samples))
@@ -62,8 +68,10 @@ class RowSource:
         """Rows by position: n of them, or (R, n) for an index of that shape."""
         if self._resident is not None:
             return self._resident.rows(index)
-        flat = index.reshape(-1).numpy()
-        block = self.X[flat]
+        return self.observed(self.X[index.reshape(-1).numpy()], index)
+
+    def observed(self, block: Any, index: Tensor) -> Batch:
+        """Rows in the units of the table, array or CSR matrix, of which these are the positions."""
         dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
         x = self.observation.to_model_units(dense)
         return self._observe(x.reshape(*index.shape, self.n_features), index)
@@ -117,6 +125,10 @@ class Batches:
         """Every row once, in batches of nearly equal size: a last crumb would be noise at full step."""
         order = torch.randperm(self.n_rows, generator=self.generator)
         yield from self._batches(self.rows[..., order])
+
+    def first(self, n_rows: int) -> Batch:
+        """At most so many of the rows, as they come."""
+        return self.source.batch(self.rows[:n_rows])
 
     def sequential(self) -> Iterator[Batch]:
         """Every row once, in order."""

@@ -1,0 +1,1 @@
+"""Tables larger than memory: peak memory, rate and quality of fits from disk."""
