@@ -25,9 +25,11 @@ from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.fitting import FitData, FitSettings, Recipe, get_recipe
 from sparsevae.fitting.checkpoint import fit_or_resume
 from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
+from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.identifiability.records import certificate_record
+from sparsevae.identifiability.resamples import Resamples, resample_factors
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
 from sparsevae.inspection.drift import Drift, find_drift, reference_of
@@ -396,6 +398,28 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
         self.reference_ = reference_of(codes)
+        self.resamples_ = self._resample(codes, data, rows)
+
+    def _resample(self, codes: Codes, data: FitData, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What halves of the rows show of the factors; empty where a linear analysis does not suit."""
+        observation = self.module_.observation
+        parts = observation.likelihood.split(data.source.n_features)
+        if self.module_.row_groups is not None or not all(part.ordered for part, _ in parts):
+            return {}
+        found = resample_factors(
+            linear_inputs(data.everything),
+            codes.inputs(rows),
+            codes.means(rows)[:, self.active_factors_],
+            self.mask_[:, self.active_factors_] != 0,
+            n_samples=float(data.everything.n_samples),
+            counts=bool(observation.count_columns.all()),
+        )
+        return {} if found is None else found.to_dict()
+
+    def _resamples(self) -> Resamples | None:
+        """What `_resample` found; None for models of earlier versions too."""
+        kept = getattr(self, "resamples_", None)
+        return Resamples.from_dict(kept) if kept else None
 
     def _order_factors(self, batch: Batch) -> None:
         """Put the factors in order and sign, as the encoder's means of these rows have it.
@@ -601,6 +625,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,
+            resamples=self._resamples(),
         )
 
     def evidence(

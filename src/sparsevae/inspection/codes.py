@@ -89,6 +89,14 @@ class Codes:
         source = RowSource(self.X[rows], self.module.observation, weight=weight, **self._sides(rows))
         return source.batch(torch.arange(len(rows)))
 
+    def inputs(self, rows: np.ndarray) -> np.ndarray:
+        """What the encoder sees of some rows, NaN for what is missing: (n_rows, n_features)."""
+        batch = self.batch(rows)
+        inputs = batch.inputs.numpy()
+        if batch.observed is None:
+            return inputs
+        return np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
+
     def map(self, function: Callable[..., Tensor], *known: np.ndarray) -> np.ndarray:
         """Apply a function of the module, some rows and what is known of them to all rows: see `map_rows`."""
         return map_rows(self.module, self.X, function, *known, **self._sides(slice(None)))
