@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from sklearn.isotonic import IsotonicRegression
 
 __all__ = ["CLASSES", "by_class", "choose_limits", "intervals", "leave_one_out"]
 
 CLASSES = ("identified", "weak", "not identified")
-_IDENTIFIED, _NOT = 0.93, 0.45  # aimed at on the other tables, for 0.9 and 0.5 on the one left out
+_IDENTIFIED = 0.93  # comes back of the other tables, for 0.9 of the one left out
+_EVEN = 0.5
 _GRID = np.arange(0.4, 0.991, 0.005)
-_FEWEST = 20  # factors on either side of a threshold
+_FEWEST = 20  # factors above a threshold
 
 
 def leave_one_out(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -39,19 +41,19 @@ def leave_one_out(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def choose_limits(rows: pd.DataFrame) -> tuple[float, float]:
-    """The largest match below which few come back, and the smallest above which most do."""
-    known = rows[rows["kept"] & rows["match"].notna()]
-    match, back, lost = known["match"].to_numpy(), known["back"].to_numpy(), rows[~rows["kept"]]
-    lower, upper = _GRID[0], _GRID[-1]
-    for limit in _GRID:
-        below = np.concatenate([back[match < limit], lost["back"].to_numpy()])
-        if len(below) >= _FEWEST and below.mean() <= _NOT:
-            lower = limit
-    for limit in _GRID[::-1]:
-        above = back[match >= limit]
-        if len(above) >= _FEWEST and above.mean() >= _IDENTIFIED:
-            upper = limit
-    return float(min(lower, upper)), float(upper)
+    """The match at which as many come back as not, and the smallest above which most do.
+
+    The first is where a monotone regression of coming back on the match crosses one half.
+    """
+    known = rows[rows["kept"] & rows["match"].notna()].sort_values("match")
+    match, back = known["match"].to_numpy(), known["back"].to_numpy(dtype=float)
+    curve = IsotonicRegression(out_of_bounds="clip").fit(match, back)
+    lower = float(_GRID[np.searchsorted(curve.predict(_GRID) > _EVEN, True)])
+    able = [limit for limit in _GRID if (match >= limit).sum() >= _FEWEST]
+    upper = min(
+        (limit for limit in able if back[match >= limit].mean() >= _IDENTIFIED), default=float(_GRID[-1])
+    )
+    return lower, float(max(upper, lower))
 
 
 def by_class(judged: pd.DataFrame) -> pd.DataFrame:

@@ -637,7 +637,8 @@ class FactorEstimator(TableEstimator):
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
-    ) -> np.ndarray:
+        return_std: bool = False,
+    ) -> Any:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
@@ -648,13 +649,19 @@ class FactorEstimator(TableEstimator):
             See `codes`.
         observed, exposure : array, optional
             See `fit`.
+        return_std : bool
+            Whether to return the posterior standard deviations too: how well a row tells its factors.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
+            Two of them with ``return_std``. An inactive factor has its prior's deviation, one.
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
-        return codes.means().astype(codes.X.dtype, copy=False)
+        means = codes.means().astype(codes.X.dtype, copy=False)
+        if not return_std:
+            return means
+        return means, codes.deviations().astype(codes.X.dtype, copy=False)
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
         """Expected data given factors, in the units of the table fitted.

@@ -26,6 +26,8 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "communalities_": (_G,),
     "variance_shares_": (_G, _K),
     "variance_explained_": (_K,),
+    "left_shares_": (_G, _K),
+    "factor_correlation_": (_ANY, _ANY),
     "group_loadings_": (_ANY, _K),
     "levels_": (_N, _ANY),
 }

@@ -83,6 +83,12 @@ class Codes:
             Z[row_totals(self.X if rows is None else self.X[rows]) == 0] = 0.0
         return Z
 
+    def deviations(self) -> np.ndarray:
+        """Posterior standard deviations of the factors, one for inactive ones: (n_samples, n_factors)."""
+        deviations = np.exp(0.5 * self.moments()[:, self.module.n_factors :])
+        deviations[:, ~self.module.active().numpy().astype(bool)] = 1.0
+        return deviations
+
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""
         weight = None if self.weight is None else self.weight[rows]

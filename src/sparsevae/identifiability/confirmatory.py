@@ -1,0 +1,66 @@
+r"""Correlations of the factors by maximum likelihood, given which features depend on which factor.
+
+The spine's axes come from a rotation, which trades correlation of the factors against small loadings: zeros
+of the mask are put in afterwards. Here they are given, as in a confirmatory factor analysis,
+:math:`R = L \Phi L^\top + \Psi` with :math:`l_{jk} = 0` outside the support, and Φ is what fits best. Moments
+of posterior means would be shrunken; expectation-maximisation adds the posterior covariance to them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["confirm_correlation", "is_confirmable"]
+
+_ITERATIONS = 500
+_TOLERANCE = 1e-5
+_UNIQUENESS = (0.005, 1.0)
+_START = 0.6  # size of the first loadings
+
+
+def is_confirmable(support: np.ndarray) -> bool:
+    """Whether every factor has two features of its own, which identify the correlations of the factors.
+
+    Parameters
+    ----------
+    support : boolean ndarray of shape (n_features, n_factors)
+    """
+    anchors = support & (support.sum(1) == 1)[:, None]
+    return bool((anchors.sum(0) >= 2).all())
+
+
+def confirm_correlation(correlation: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
+    """Correlations of factors whose links are given: shape (n_factors, n_factors).
+
+    Parameters
+    ----------
+    correlation : ndarray of shape (n_features, n_features)
+        Of the features.
+    signs : ndarray of shape (n_features, n_factors)
+        Signs of the loadings, to start from; zero where there is no link.
+
+    Returns
+    -------
+    ndarray or None
+        None if it has not settled, or is not positive definite.
+    """
+    used = signs != 0
+    n_factors = used.shape[1]
+    L = _START * np.sign(signs) / np.sqrt(np.maximum(used.sum(1), 1))[:, None]
+    phi, psi = np.eye(n_factors), np.clip(1.0 - np.square(L).sum(1), *_UNIQUENESS)
+    both = used[:, :, None] & used[:, None, :]  # feature × factor × factor
+    alone = np.eye(n_factors) * ~used[:, None, :]
+    for _ in range(_ITERATIONS):
+        scaled = L / psi[:, None]
+        covariance = np.linalg.inv(np.linalg.inv(phi) + L.T @ scaled)
+        maps = scaled @ covariance
+        products = correlation @ maps  # of features and factors
+        moments = covariance + maps.T @ products
+        L = np.linalg.solve(np.where(both, moments, alone), (products * used)[:, :, None])[:, :, 0]
+        psi = np.clip(1.0 - (L * products).sum(1), *_UNIQUENESS)
+        scale = np.sqrt(np.diag(moments))
+        before, phi = phi, moments / np.outer(scale, scale)
+        L = L * scale
+        if np.abs(phi - before).max() < _TOLERANCE:
+            return phi if np.linalg.eigvalsh(phi)[0] > 1e-3 else None
+    return None
