@@ -3,7 +3,7 @@
     python -m benchmarks.uncertainty [--kinds linear,curved] [--samples 500,5000] [--sets 10] [--out FILE]
 
 A row per data set; what is done already is not done again. True effects are coefficients of a regression of
-the features on the true factors over many rows: of Gaussian factors, these are average slopes (Stein's lemma).
+the features on the true factors over many rows: of Gaussian factors, these are average slopes (Stein).
 """
 
 from __future__ import annotations

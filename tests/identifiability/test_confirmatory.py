@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparsevae.datasets import load_ability_tests
-from sparsevae.identifiability.confirmatory import confirm_correlation, is_confirmable
+from sparsevae.identifiability.confirmatory import confirm_factors, is_confirmable
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
@@ -14,15 +14,15 @@ def test_the_correlation_of_the_population_is_found_exactly(rho):
     phi = np.array([[1.0, rho], [rho, 1.0]])
     R = L @ phi @ L.T
     np.fill_diagonal(R, 1.0)
-    found = confirm_correlation(R, np.sign(L))
-    assert found[0, 1] == pytest.approx(rho, abs=1e-3)
+    found = confirm_factors(R, np.sign(L))
+    assert found.correlation[0, 1] == pytest.approx(rho, abs=1e-3)
 
 
 def test_the_ability_tests_have_the_published_correlations():
     """Three tests for each ability and no others: 0.46, 0.47, 0.28, as confirmatory analyses print."""
     R = np.corrcoef(load_ability_tests().X.T)
-    found = confirm_correlation(R, np.kron(np.eye(3), np.ones((3, 1))))
-    np.testing.assert_allclose(found[np.triu_indices(3, 1)], [0.46, 0.47, 0.28], atol=0.01)
+    found = confirm_factors(R, np.kron(np.eye(3), np.ones((3, 1))))
+    np.testing.assert_allclose(found.correlation[np.triu_indices(3, 1)], [0.46, 0.47, 0.28], atol=0.01)
 
 
 def test_two_features_of_its_own_for_every_factor_are_asked_for():
@@ -32,4 +32,4 @@ def test_two_features_of_its_own_for_every_factor_are_asked_for():
 
 
 def test_what_does_not_settle_is_not_reported():
-    assert confirm_correlation(np.full((4, 4), 1.0), np.kron(np.eye(2), np.ones((2, 1)))) is None
+    assert confirm_factors(np.full((4, 4), 1.0), np.kron(np.eye(2), np.ones((2, 1)))) is None

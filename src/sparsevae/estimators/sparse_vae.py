@@ -29,8 +29,7 @@ from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
 from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
-from sparsevae.identifiability.confirmatory import confirm_correlation, is_confirmable
-from sparsevae.identifiability.moments import as_correlation
+from sparsevae.identifiability.confirmatory import confirm_factors, is_confirmable
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.identifiability.resamples import Resamples, resample_factors
 from sparsevae.inspection.codes import Codes, spread_rows
@@ -424,7 +423,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
     def _correlate(self, inputs: np.ndarray) -> np.ndarray:
         """Correlations of the active factors: given the links, where these settle them; else the prior's."""
         active = self.active_factors_
-        learned = as_correlation(self.factor_covariance_[np.ix_(active, active)])
+        learned = self._factor_correlation()
         support = self.mask_[:, active] != 0
         own = np.flatnonzero(support.any(1))
         plain = bool(self.module_.observation.real_columns.all()) and self.module_.row_groups is None
@@ -433,8 +432,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         if len(active) < 2 or not is_confirmable(support):
             return learned
         signs = np.where(support, np.where(self.effects_[:, active] < 0, -1.0, 1.0), 0.0)[own]
-        found = confirm_correlation(pairwise_correlation(inputs[:, own].astype(np.float64)), signs)
-        return learned if found is None else found
+        found = confirm_factors(pairwise_correlation(inputs[:, own].astype(np.float64)), signs)
+        return learned if found is None else found.correlation
 
     def _resample(
         self, codes: Codes, data: FitData, rows: np.ndarray, inputs: np.ndarray
@@ -502,8 +501,9 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
         Notes
         -----
-        Standard errors are those of linear loadings, by their difference between halves of the rows. An
-        effect of zero has an interval too: how large it may be without being noticed.
+        Intervals are those of linear loadings on the links of the fit, without the penalty that shrinks
+        effects, which may lie outside; their standard errors come from differences between halves of the
+        rows. An effect of zero has an interval too: how large it may be without being noticed.
         """
         check_is_fitted(self, "module_")
         active, features = self.active_factors_, self.feature_names()
@@ -512,30 +512,33 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         if ci is None:
             return pd.DataFrame(effects, index=features, columns=names)
         check_fraction("ci", ci)
-        margin, selection = self._margins(float(ci))
+        centre, margin, selection = self._intervals(float(ci))
         return pd.DataFrame(
             {
                 "factor": np.repeat(names, len(features)),
                 "feature": np.tile(np.asarray(features, dtype=object), len(names)),
                 "effect": effects.T.ravel(),
-                "low": (effects - margin).T.ravel(),
-                "high": (effects + margin).T.ravel(),
+                "low": (centre - margin).T.ravel(),
+                "high": (centre + margin).T.ravel(),
                 "selection": selection.T.ravel(),
             }
         )
 
-    def _margins(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Half the width of the interval of each effect, and selection: both (n_features, n_active)."""
+    def _intervals(self, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centre and half width of the interval of each effect, and its selection: (n_features, n_active)."""
         resamples, effects = self._resamples(), self.effects_[:, self.active_factors_]
         if resamples is None:
-            return np.full(effects.shape, np.nan), np.full(effects.shape, np.nan)
+            unknown = np.full(effects.shape, np.nan)
+            return unknown, unknown, unknown
         observation = self.module_.observation
+        real = np.asarray(observation.real_columns)[:, None]
         # Loadings are on standardised inputs; of counts and answers, effects are in proportion to them.
         size = np.abs(self.mask_[:, self.active_factors_])
         ratio = np.abs(effects).sum(1) / np.maximum(size.sum(1), 1e-12)
-        unit = np.where(observation.real_columns, observation.scale.double().numpy(), ratio)
+        unit = np.where(real, observation.scale.double().numpy()[:, None], ratio[:, None])
+        centre = np.where(real & np.isfinite(resamples.loadings), resamples.loadings * unit, effects)
         quantile = t_distribution.ppf(0.5 + level / 2.0, len(resamples.agreement))
-        return quantile * resamples.deviation * unit[:, None], resamples.selection
+        return centre, quantile * resamples.deviation * unit, resamples.selection
 
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The strongest features of each active factor, by the share of their variance that it explains.

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["confirm_correlation", "is_confirmable"]
+from sparsevae.factor_analysis import LinearFactors
+
+__all__ = ["confirm_factors", "free_loadings", "is_confirmable"]
 
 _ITERATIONS = 500
 _TOLERANCE = 1e-5
@@ -29,8 +31,8 @@ def is_confirmable(support: np.ndarray) -> bool:
     return bool((anchors.sum(0) >= 2).all())
 
 
-def confirm_correlation(correlation: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
-    """Correlations of factors whose links are given: shape (n_factors, n_factors).
+def confirm_factors(correlation: np.ndarray, signs: np.ndarray) -> LinearFactors | None:
+    """Loadings, correlations and uniquenesses of factors whose links are given.
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ def confirm_correlation(correlation: np.ndarray, signs: np.ndarray) -> np.ndarra
 
     Returns
     -------
-    ndarray or None
-        None if it has not settled, or is not positive definite.
+    LinearFactors or None
+        None if it has not settled, or the correlations are not positive definite.
     """
     used = signs != 0
     n_factors = used.shape[1]
@@ -62,5 +64,23 @@ def confirm_correlation(correlation: np.ndarray, signs: np.ndarray) -> np.ndarra
         before, phi = phi, moments / np.outer(scale, scale)
         L = L * scale
         if np.abs(phi - before).max() < _TOLERANCE:
-            return phi if np.linalg.eigvalsh(phi)[0] > 1e-3 else None
+            return LinearFactors(L, phi, psi) if np.linalg.eigvalsh(phi)[0] > 1e-3 else None
     return None
+
+
+def free_loadings(factors: LinearFactors, support: np.ndarray) -> np.ndarray:
+    r"""Loadings without a penalty on the links given, with the axes held: shape (n_features, n_factors).
+
+    .. math:: \min_w (w - l_j)^\top C (w - l_j), \qquad w_k = 0 \text{ outside the support}
+
+    Parameters
+    ----------
+    factors : LinearFactors
+        Without zeros.
+    support : boolean ndarray of shape (n_features, n_factors)
+    """
+    products = factors.loadings @ factors.correlation
+    both = support[:, :, None] & support[:, None, :]
+    alone = np.eye(support.shape[1]) * ~support[:, None, :]
+    gram = np.where(both, factors.correlation, alone)
+    return np.linalg.solve(gram, (products * support)[:, :, None])[:, :, 0]

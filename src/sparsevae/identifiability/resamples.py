@@ -18,8 +18,9 @@ from scipy.stats import rankdata
 
 from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
 from sparsevae.fitting.spine import sparse_loadings
+from sparsevae.identifiability.confirmatory import confirm_factors, free_loadings, is_confirmable
 
-__all__ = ["Resamples", "resample_factors"]
+__all__ = ["Resamples", "resample_factors", "spines_of_halves"]
 
 _PAIRS = (10, 4)  # halvings of narrow and of wide tables
 _NARROW = 100  # features
@@ -49,7 +50,9 @@ class Resamples(NamedTuple):
     selection : ndarray of shape (n_features, n_active)
         Fraction of the halves whose sparse loadings have the link; a half without the factor has no link.
     deviation : ndarray of shape (n_features, n_active)
-        Standard error of the standardised loadings of the fit; NaN where no half shows the factor.
+        Standard error of the loadings, in units of the inputs; NaN where no half shows the factor.
+    loadings : ndarray of shape (n_features, n_active)
+        On the links of the fit without a penalty, in the same units; zero where there is no link.
     """
 
     agreement: np.ndarray
@@ -58,6 +61,7 @@ class Resamples(NamedTuple):
     spans: np.ndarray
     selection: np.ndarray
     deviation: np.ndarray
+    loadings: np.ndarray
 
     @property
     def match(self) -> np.ndarray:
@@ -121,28 +125,19 @@ def resample_factors(
     Resamples or None
         None where there are too few rows or features for a factor analysis, or no factor.
     """
+    start = _begin(inputs, shown, codes, support, n_samples, counts)
+    if start is None:
+        return None
+    varying, X, seen, ranks, whole, shrinkage = start
     n_features, n_active = support.shape
-    scale = _moments(inputs)[1]
-    varying = np.flatnonzero(scale > 1e-6)
-    n_factors = min(n_active, len(varying) - 1)
-    if len(inputs) < _FEWEST or n_factors < 1 or not codes.std(0).all():
-        return None
-    X, ranks = inputs[:, varying].astype(np.float64), _ranks(codes)
-    seen = shown[:, varying].astype(np.float64)
-    kinds: list[Analysis] = [analyse_factors]
-    if counts and not np.isnan(X).any():
-        kinds.append(find_parts)
-    whole = _nearest(kinds, X, seen, ranks, n_factors)
-    if whole is None:
-        return None
     n_factors = whole.factors.n_factors
-    shrinkage = max(
-        _SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying])
-    )
+    links = support[varying]
     rng, n_pairs, pairs = np.random.default_rng(0), _PAIRS[n_features > _NARROW], []
     for _ in range(n_pairs):
         halves = np.array_split(rng.permutation(len(X)), 2)
-        first, second = (_look(whole.analyse, X[rows], seen, ranks, n_factors) for rows in halves)
+        first, second = (
+            _look(whole.analyse, X[rows], seen, ranks, support[varying], n_factors) for rows in halves
+        )
         if first is not None and second is not None:
             pairs.append((first, second))
     agreement, selection = np.zeros((n_pairs, n_active)), np.zeros((n_features, n_active))
@@ -150,13 +145,57 @@ def resample_factors(
     companions, spans = _companions(pairs, n_active)
     if pairs:
         agreement[: len(pairs)] = [np.abs((a.codes * b.codes).sum(0)) for a, b in pairs]
-        links = [_links(half, n_samples, shrinkage) for pair in pairs for half in pair]
-        selection[varying] = np.sum(links, axis=0) / (2 * n_pairs)
-        squares = np.stack([np.square(a.loadings - b.loadings) / 4.0 for a, b in pairs])
+        selected = [_links(half, n_samples, shrinkage) for pair in pairs for half in pair]
+        selection[varying] = np.sum(selected, axis=0) / (2 * n_pairs)
+        squares = np.stack([np.square(a.free - b.free) / 4.0 for a, b in pairs])
         known = ~np.isnan(squares).all((0, 1))
         kept = np.nanmean(squares[:, :, known], axis=0) * min(1.0, len(inputs) / n_samples)
         deviation[np.ix_(varying, known)] = np.sqrt(kept)
-    return Resamples(agreement, whole.match, companions, spans, selection, deviation)
+    loadings = np.zeros((n_features, n_active))
+    loadings[varying] = np.where(links, whole.free, 0.0)
+    return Resamples(agreement, whole.match, companions, spans, selection, deviation, loadings)
+
+
+def spines_of_halves(
+    inputs: np.ndarray,
+    shown: np.ndarray,
+    codes: np.ndarray,
+    support: np.ndarray,
+    seeds: np.ndarray,
+    *,
+    n_samples: float,
+    counts: bool = False,
+) -> list[tuple[np.ndarray, np.ndarray] | None] | None:
+    """Sparse linear models of halves of the rows, one for each seed.
+
+    Parameters
+    ----------
+    inputs, shown, codes, support, n_samples, counts
+        As for `resample_factors`.
+    seeds : integer array of shape (n_halves,)
+
+    Returns
+    -------
+    list of (mask, codes), or None
+        Loadings of shape (n_features, n_factors), and ranks of the codes of the rows shown. None for a half
+        that cannot be analysed; None in all where `resample_factors` says nothing.
+    """
+    start = _begin(inputs, shown, codes, support, n_samples, counts)
+    if start is None:
+        return None
+    varying, X, seen, ranks, whole, shrinkage = start
+    found: list[tuple[np.ndarray, np.ndarray] | None] = []
+    for seed in seeds:
+        rows = np.random.default_rng(seed).permutation(len(X))[: len(X) // 2]
+        look = _look(whole.analyse, X[rows], seen, ranks, support[varying], whole.factors.n_factors)
+        if look is None:
+            found.append(None)
+            continue
+        sparse = sparse_loadings(look.factors, n_samples, shrinkage).loadings
+        mask = np.zeros((len(support), codes.shape[1]))
+        mask[varying] = np.where(look.partner >= 0, sparse[:, look.partner], 0.0)
+        found.append((mask, look.codes))
+    return found
 
 
 class _Look(NamedTuple):
@@ -167,11 +206,47 @@ class _Look(NamedTuple):
     partner: np.ndarray  # column of the analysis for each factor of the fit, -1 for none
     match: np.ndarray
     codes: np.ndarray  # ranks of the partner's codes, centred and of norm one; zeros for none
-    loadings: np.ndarray  # of the partner, standardised; NaN for none
+    free: (
+        np.ndarray
+    )  # loadings of the partner, of links without a penalty, in units of the inputs; NaN for none
+
+
+def _begin(
+    inputs: np.ndarray,
+    shown: np.ndarray,
+    codes: np.ndarray,
+    support: np.ndarray,
+    n_samples: float,
+    counts: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Look, float] | None:
+    """Features that vary, their inputs, ranks of the codes, the analysis of all rows and its shrinkage."""
+    n_active = support.shape[1]
+    scale = _moments(inputs)[1]
+    varying = np.flatnonzero(scale > 1e-6)
+    n_factors = min(n_active, len(varying) - 1)
+    if len(inputs) < _FEWEST or n_factors < 1 or not codes.std(0).all():
+        return None
+    X, ranks = inputs[:, varying].astype(np.float64), _ranks(codes)
+    seen = shown[:, varying].astype(np.float64)
+    kinds: list[Analysis] = [analyse_factors]
+    if counts and not np.isnan(X).any():
+        kinds.append(find_parts)
+    whole = _nearest(kinds, X, seen, ranks, support[varying], n_factors)
+    if whole is None:
+        return None
+    shrinkage = max(
+        _SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying])
+    )
+    return varying, X, seen, ranks, whole, shrinkage
 
 
 def _nearest(
-    kinds: list[Analysis], X: np.ndarray, shown: np.ndarray, ranks: np.ndarray, n_factors: int
+    kinds: list[Analysis],
+    X: np.ndarray,
+    shown: np.ndarray,
+    ranks: np.ndarray,
+    support: np.ndarray,
+    n_factors: int,
 ) -> _Look | None:
     """The linear analysis of all rows that has the factors of the fit best.
 
@@ -180,7 +255,9 @@ def _nearest(
     best: _Look | None = None
     for more in range(min(_MORE, X.shape[1] - 1 - n_factors) + 1):
         looks = [
-            look for kind in kinds if (look := _look(kind, X, shown, ranks, n_factors + more)) is not None
+            look
+            for kind in kinds
+            if (look := _look(kind, X, shown, ranks, support, n_factors + more)) is not None
         ]
         for look in looks:
             if best is None or look.match.mean() > best.match.mean() + _CLEARLY * bool(more):
@@ -191,7 +268,12 @@ def _nearest(
 
 
 def _look(
-    analyse: Analysis, X: np.ndarray, shown: np.ndarray, ranks: np.ndarray, n_factors: int
+    analyse: Analysis,
+    X: np.ndarray,
+    shown: np.ndarray,
+    ranks: np.ndarray,
+    support: np.ndarray,
+    n_factors: int,
 ) -> _Look | None:
     """Analyse some rows; None where the arithmetic fails on them."""
     mean, scale = _moments(X)
@@ -207,9 +289,28 @@ def _look(
     n_active = ranks.shape[1]
     partner, match = np.full(n_active, -1), np.zeros(n_active)
     partner[mine], match[mine] = theirs, np.abs(correlation[mine, theirs])
-    aligned, loadings = np.zeros_like(ranks), np.full((X.shape[1], n_active), np.nan)
-    aligned[:, mine], loadings[:, mine] = codes[:, theirs] * sign, factors.loadings[:, theirs] * sign
-    return _Look(analyse, factors, partner, match, aligned, loadings)
+    aligned, dense = np.zeros_like(ranks), np.full((X.shape[1], n_active), np.nan)
+    aligned[:, mine], dense[:, mine] = codes[:, theirs] * sign, factors.loadings[:, theirs] * sign
+    free = dense
+    if len(mine) == n_active == factors.n_factors:
+        turned = factors.correlation[np.ix_(theirs, theirs)] * np.outer(sign, sign)
+        given = _given_links((X - mean) / scale, LinearFactors(dense, turned, factors.uniqueness), support)
+        free = np.where(support, given, dense)
+    return _Look(analyse, factors, partner, match, aligned, free * scale[:, None])
+
+
+def _given_links(X: np.ndarray, factors: LinearFactors, support: np.ndarray) -> np.ndarray:
+    """Loadings on the links of the fit: with the axes free where anchors hold them, else with axes held."""
+    if X.shape[1] <= _NARROW and is_confirmable(support) and not np.isnan(X).any():
+        own = support.any(1)
+        found = confirm_factors(
+            (X.T @ X / len(X))[np.ix_(own, own)], np.where(support, np.sign(factors.loadings), 0)[own]
+        )
+        if found is not None:
+            loadings = np.zeros(support.shape)
+            loadings[own] = found.loadings
+            return loadings
+    return free_loadings(factors, support)
 
 
 def _links(look: _Look, n_samples: float, shrinkage: float) -> np.ndarray:

@@ -181,7 +181,7 @@ def describe_theorem(item: FactorEvidence, likelihood: str) -> str:
     strong = item.strength >= limits["strength"]
     first = (
         f"A1 {'holds' if same and strong and not doubted else 'fails'}: curves of {item.pair[0]} and "
-        f"{item.pair[1]} differ by {item.curve_difference:.2g} (at most {limits['curve_difference']:g})"
+        f"{item.pair[1]} differ by {item.curve_difference:.3f} (at most {limits['curve_difference']:g})"
     )
     if doubted:
         first += f", and the data tell them apart (p = {item.p_value:.1g})"
