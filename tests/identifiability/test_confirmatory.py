@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sparsevae.datasets import load_ability_tests
-from sparsevae.identifiability.confirmatory import confirm_factors, is_confirmable
+from sparsevae.factor_analysis import analyse_factors
+from sparsevae.identifiability.confirmatory import confirm_factors, is_confirmable, settle_links
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
@@ -33,3 +34,23 @@ def test_two_features_of_its_own_for_every_factor_are_asked_for():
 
 def test_what_does_not_settle_is_not_reported():
     assert confirm_factors(np.full((4, 4), 1.0), np.kron(np.eye(2), np.ones((2, 1)))) is None
+
+
+def test_small_links_that_a_rotation_left_go_where_the_factors_correlate():
+    rng = np.random.default_rng(0)
+    Z = rng.multivariate_normal(np.zeros(2), [[1, 0.6], [0.6, 1]], 2000)
+    X = Z @ np.kron(np.eye(2), np.ones((4, 1))).T + 0.5 * rng.standard_normal((2000, 8))
+    X = (X - X.mean(0)) / X.std(0)
+    strength = np.kron(np.eye(2), np.ones((4, 1)))
+    strength[:4, 1] = 0.15
+    support, factors = settle_links(np.corrcoef(X.T), strength, 2000, analyse_factors(X, 2))
+    assert support.sum() == 8
+    assert factors.correlation[0, 1] == pytest.approx(0.6, abs=0.04)
+
+
+def test_links_that_do_not_fit_are_not_settled_on():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 2)) @ rng.standard_normal((2, 8)) + 0.5 * rng.standard_normal((2000, 8))
+    X = (X - X.mean(0)) / X.std(0)
+    wrong = np.kron(np.eye(2), np.ones((4, 1)))
+    assert settle_links(np.corrcoef(X.T), wrong, 2000, analyse_factors(X, 2)) is None

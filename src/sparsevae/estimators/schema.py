@@ -100,7 +100,7 @@ def _check_resamples(value: Any, n_features: int, n_active: int) -> None:
         raise DataError("Expected resamples_ to be a dict of what halves of the rows showed")
     sizes = {_G: n_features, _K: n_active}
     for name, array in value.items():
-        shape = (_G, _K) if name in ("selection", "deviation", "loadings") else (_K, _ANY)
+        shape: tuple[str, ...] = (_G, _K) if name in ("selection", "deviation", "loadings") else (_K, _ANY)
         shape = {"agreement": (_ANY, _K), "linear": (_K,)}.get(name, shape)
         _check_array(f"resamples_[{name!r}]", array, shape, sizes, "iuf")
 

@@ -23,13 +23,14 @@ from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
+from sparsevae.factor_analysis import analyse_factors
 from sparsevae.fitting import FitData, FitSettings, Recipe, get_recipe
 from sparsevae.fitting.checkpoint import fit_or_resume
 from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
 from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
-from sparsevae.identifiability.confirmatory import confirm_factors, is_confirmable
+from sparsevae.identifiability.confirmatory import settle_links
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.identifiability.resamples import Resamples, resample_factors
 from sparsevae.inspection.codes import Codes, spread_rows
@@ -55,7 +56,7 @@ __all__ = ["MOST_FACTORS", "SparseVAE"]
 _INITS = ("auto", "rotation", "random")
 MOST_FACTORS = 50
 """Largest number of factors that is found where none is given."""
-_MOST_CONFIRMED = 1000  # features whose correlation matrix is fitted with the links given
+_MOST_CONFIRMED, _FEWEST_CONFIRMED = 300, 50  # features and rows of fits with the links given
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
@@ -417,26 +418,34 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
         self.reference_ = reference_of(codes)
         inputs = linear_inputs(data.everything)
-        self.factor_correlation_ = self._correlate(inputs)
-        self.resamples_ = self._resample(codes, data, rows, inputs)
+        links = self._settle(inputs, float(data.everything.n_samples))
+        self.resamples_ = self._resample(codes, data, rows, inputs, links)
 
-    def _correlate(self, inputs: np.ndarray) -> np.ndarray:
-        """Correlations of the active factors: given the links, where these settle them; else the prior's."""
-        active = self.active_factors_
-        learned = self._factor_correlation()
+    def _settle(self, inputs: np.ndarray, n_samples: float) -> np.ndarray:
+        """Links on which intervals rest; sets the correlations of the factors, the prior's or better ones."""
+        active, self.factor_correlation_ = self.active_factors_, self._factor_correlation()
         support = self.mask_[:, active] != 0
         own = np.flatnonzero(support.any(1))
         plain = bool(self.module_.observation.real_columns.all()) and self.module_.row_groups is None
         if self.module_.config.covariance != "learned" or not plain or len(own) > _MOST_CONFIRMED:
-            return learned
-        if len(active) < 2 or not is_confirmable(support):
-            return learned
-        signs = np.where(support, np.where(self.effects_[:, active] < 0, -1.0, 1.0), 0.0)[own]
-        found = confirm_factors(pairwise_correlation(inputs[:, own].astype(np.float64)), signs)
-        return learned if found is None else found.correlation
+            return support
+        if len(active) < 2 or len(own) < 2 * len(active) + 1 or len(inputs) < _FEWEST_CONFIRMED:
+            return support
+        strength = np.where(self.effects_[:, active] < 0, -1.0, 1.0) * np.sqrt(
+            self.variance_shares_[:, active]
+        )
+        x = inputs[:, own].astype(np.float64)
+        free = analyse_factors(x, len(active))
+        settled = settle_links(pairwise_correlation(x), strength[own], n_samples, free)
+        if settled is None:
+            return support
+        self.factor_correlation_ = settled[1].correlation
+        links = np.zeros_like(support)
+        links[own] = settled[0]
+        return links
 
     def _resample(
-        self, codes: Codes, data: FitData, rows: np.ndarray, inputs: np.ndarray
+        self, codes: Codes, data: FitData, rows: np.ndarray, inputs: np.ndarray, links: np.ndarray
     ) -> dict[str, np.ndarray]:
         """What halves of the rows show of the factors; empty where a linear analysis does not suit."""
         observation = self.module_.observation
@@ -450,6 +459,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             self.mask_[:, self.active_factors_] != 0,
             n_samples=float(data.everything.n_samples),
             counts=bool(observation.count_columns.all()),
+            links=links,
         )
         return {} if found is None else found.to_dict()
 

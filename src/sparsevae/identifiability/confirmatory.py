@@ -12,7 +12,9 @@ import numpy as np
 
 from sparsevae.factor_analysis import LinearFactors
 
-__all__ = ["confirm_factors", "free_loadings", "is_confirmable"]
+__all__ = ["confirm_factors", "free_loadings", "is_confirmable", "settle_links"]
+
+_CUTS = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3)  # of a feature's strongest link, below which its other links may go
 
 _ITERATIONS = 500
 _TOLERANCE = 1e-5
@@ -68,6 +70,48 @@ def confirm_factors(correlation: np.ndarray, signs: np.ndarray) -> LinearFactors
     return None
 
 
+def settle_links(
+    correlation: np.ndarray, strength: np.ndarray, n_samples: float, free: LinearFactors
+) -> tuple[np.ndarray, LinearFactors] | None:
+    """Links that anchors hold, and the factors given these.
+
+    A rotation leaves small loadings of all anchors of one factor on another where the two correlate. They
+    may go, together, if what is left fits better by BIC: than with other cuts, and than loadings without
+    zeros.
+
+    Parameters
+    ----------
+    correlation : ndarray of shape (n_features, n_features)
+    strength : ndarray of shape (n_features, n_factors)
+        Signed sizes of the links; zero for none.
+    n_samples : float
+    free : LinearFactors
+        As many factors, without zeros.
+
+    Returns
+    -------
+    (support, LinearFactors) or None
+        None where no choice of links has two anchors for every factor and fits as well.
+    """
+    n_features, n_factors = strength.shape
+    dense = n_features * n_factors - n_factors * (n_factors - 1) // 2
+    best, found = _criterion(correlation, free, dense, n_samples), None
+    size, seen = np.abs(strength), set()
+    for cut in _CUTS:
+        support = (size > 0) & (size >= cut * size.max(1, keepdims=True))
+        if not is_confirmable(support) or support.sum() in seen:
+            continue
+        seen.add(int(support.sum()))
+        factors = confirm_factors(correlation, np.where(support, np.sign(strength), 0.0))
+        if factors is None:
+            continue
+        n_free = int(support.sum()) + n_factors * (n_factors - 1) // 2
+        value = _criterion(correlation, factors, n_free, n_samples)
+        if value > best:
+            best, found = value, (support, factors)
+    return found
+
+
 def free_loadings(factors: LinearFactors, support: np.ndarray) -> np.ndarray:
     r"""Loadings without a penalty on the links given, with the axes held: shape (n_features, n_factors).
 
@@ -84,3 +128,12 @@ def free_loadings(factors: LinearFactors, support: np.ndarray) -> np.ndarray:
     alone = np.eye(support.shape[1]) * ~support[:, None, :]
     gram = np.where(both, factors.correlation, alone)
     return np.linalg.solve(gram, (products * support)[:, :, None])[:, :, 0]
+
+
+def _criterion(correlation: np.ndarray, factors: LinearFactors, n_free: int, n_samples: float) -> float:
+    """Log-likelihood of a correlation matrix less half the logarithm of the rows per free number."""
+    L = factors.loadings
+    implied = L @ factors.correlation @ L.T + np.diag(factors.uniqueness)
+    _, determinant = np.linalg.slogdet(implied)
+    fit = determinant + np.trace(np.linalg.solve(implied, correlation))
+    return float(-0.5 * n_samples * fit - 0.5 * n_free * np.log(max(n_samples, 2.0)))

@@ -52,7 +52,7 @@ class Resamples(NamedTuple):
     deviation : ndarray of shape (n_features, n_active)
         Standard error of the loadings, in units of the inputs; NaN where no half shows the factor.
     loadings : ndarray of shape (n_features, n_active)
-        On the links of the fit without a penalty, in the same units; zero where there is no link.
+        On given links without a penalty, in the same units; zero where there is none.
     """
 
     agreement: np.ndarray
@@ -102,6 +102,7 @@ def resample_factors(
     *,
     n_samples: float,
     counts: bool = False,
+    links: np.ndarray | None = None,
 ) -> Resamples | None:
     """Look for the factors of a fit in halves of its rows.
 
@@ -119,6 +120,8 @@ def resample_factors(
         Rows of the fit, of which ``inputs`` may have some only.
     counts : bool
         Whether all features are counts, whose factors may be parts that only add up.
+    links : boolean ndarray of shape (n_features, n_active), optional
+        Those that loadings without a penalty have; by default all of the fit.
 
     Returns
     -------
@@ -131,7 +134,8 @@ def resample_factors(
     varying, X, seen, ranks, whole, shrinkage = start
     n_features, n_active = support.shape
     n_factors = whole.factors.n_factors
-    links = support[varying]
+    links = (support if links is None else links)[varying]
+    whole = _look(whole.analyse, X, seen, ranks, links, n_factors) or whole
     rng, n_pairs, pairs = np.random.default_rng(0), _PAIRS[n_features > _NARROW], []
     for _ in range(n_pairs):
         halves = np.array_split(rng.permutation(len(X)), 2)
