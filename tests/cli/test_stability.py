@@ -21,7 +21,7 @@ def test_refits_are_kept_in_the_run_and_shown_in_its_report(run, shared, tmp_pat
     command = ("stability", run, shared / "table.csv", "--refits", 2, "--jobs", 1)
     result = invoke(*command)
     assert result.exit_code == 0, result.stderr
-    assert "2 refits on other seeds" in result.stdout
+    assert "2 refits on halves of the samples" in result.stdout
     assert {path.name for path in run.iterdir()} >= NEW
     loadings = pd.read_csv(run / "loadings.csv", index_col=0)
     chosen = pd.read_csv(run / "selection.csv", index_col=0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -42,7 +43,7 @@ def model(table):
 
 @pytest.fixture(scope="module")
 def result(model, table):
-    return stability(model, table, n_refits=2, n_jobs=1)
+    return stability(model, table, n_refits=2, n_jobs=1, how="seed")
 
 
 def test_names_are_those_of_the_fit(model, table, result):
@@ -80,13 +81,13 @@ def test_the_summary_has_a_line_per_factor(result):
 
 
 def test_the_same_seed_gives_the_same_result(model, table, result):
-    again = stability(model, table, n_refits=2, n_jobs=1)
+    again = stability(model, table, n_refits=2, n_jobs=1, how="seed")
     pd.testing.assert_frame_equal(again.matches, result.matches)
     pd.testing.assert_frame_equal(again.selection_probability, result.selection_probability)
 
 
 def test_another_seed_gives_other_refits(model, table, result):
-    other = stability(model, table, n_refits=1, n_jobs=1, random_state=7)
+    other = stability(model, table, n_refits=1, n_jobs=1, how="seed", random_state=7)
     assert not set(other.refits["seed"]) & set(result.refits["seed"])
 
 
@@ -107,10 +108,10 @@ def test_processes_give_what_one_process_with_one_thread_gives(model, table):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        alone = stability(model, table, n_refits=2, n_jobs=1)
+        alone = stability(model, table, n_refits=2, n_jobs=1, how="seed")
     finally:
         torch.set_num_threads(threads)
-    parallel = stability(model, table, n_refits=2, n_jobs=2)
+    parallel = stability(model, table, n_refits=2, n_jobs=2, how="seed")
     pd.testing.assert_frame_equal(parallel.matches, alone.matches)
     assert parallel.refits["seed"].tolist() == alone.refits["seed"].tolist()
 
@@ -121,13 +122,13 @@ def test_a_sparse_table_will_do():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(counts)
-        result = stability(model, counts, n_refits=1, n_jobs=1)
+        result = stability(model, counts, n_refits=1, n_jobs=1, how="seed")
     assert isinstance(result, Stability)
     assert result.selection_probability.shape[0] == 6
 
 
 def test_progress_is_shown_on_request(model, table, capsys):
-    stability(model, table, n_refits=1, n_jobs=1, verbose=1)
+    stability(model, table, n_refits=1, n_jobs=1, how="seed", verbose=1)
     assert "1/1" in capsys.readouterr().err
 
 
@@ -156,9 +157,15 @@ def test_refits_have_the_weights_and_groups_of_the_rows(table):
             assert (result.refits["failure"] == "").all()
         # Weights that leave one group out make other groups of a refit than no weights do.
         alone = stability(
-            model, table, n_refits=1, n_jobs=1, sample_weight=np.repeat([1.0, 0.0], 60), groups=groups
+            model,
+            table,
+            n_refits=1,
+            how="seed",
+            n_jobs=1,
+            sample_weight=np.repeat([1.0, 0.0], 60),
+            groups=groups,
         )
-        both = stability(model, table, n_refits=1, n_jobs=1, groups=groups)
+        both = stability(model, table, n_refits=1, how="seed", n_jobs=1, groups=groups)
     assert not alone.matches["overlap"].equals(both.matches["overlap"]) or not alone.matches[
         "rank_correlation"
     ].equals(both.matches["rank_correlation"])
@@ -169,3 +176,20 @@ def test_what_describes_rows_has_an_entry_for_each(model, table):
         stability(model, table, n_refits=1, n_jobs=1, sample_weight=[1.0, 2.0, 3.0])
     with pytest.raises(ParameterError, match=r"Expected arguments of SparseVAE.fit; got checkpoint"):
         stability(model, table, n_refits=1, n_jobs=1, checkpoint="x")
+
+
+def test_halves_are_the_default_and_repeat_themselves(model, table):
+    result = stability(model, table, n_refits=20)
+    assert result.how == "halves"
+    assert len(result.refits) == 20
+    assert result.reproducibility.between(0.0, 1.0).all()
+    assert "halves of the samples, by a linear model" in result.summary()
+    pd.testing.assert_series_equal(
+        stability(model, table, n_refits=20).reproducibility, result.reproducibility
+    )
+
+
+def test_a_model_without_evidence_of_halves_is_fitted_again(model, table):
+    old = copy.deepcopy(model)
+    old.resamples_ = {}
+    assert stability(old, table, n_refits=1, n_jobs=1).how == "seed"

@@ -5,7 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sparsevae.identifiability.verdict import THRESHOLDS, FactorEvidence, judge
+from sparsevae.identifiability.verdict import (
+    THRESHOLDS,
+    FactorEvidence,
+    describe_return,
+    describe_theorem,
+    judge,
+)
 
 GOOD = FactorEvidence(
     anchors=["a", "b", "c"],
@@ -41,8 +47,8 @@ def test_good_evidence_identifies_a_factor():
         (FactorEvidence(), "not identified", "No feature depends on this factor alone"),
         (FactorEvidence(anchors=["a"]), "not identified", "Only a depends"),
         (FactorEvidence(anchors=["a"], given=["a"]), "weak", "A1 asks for two"),
-        (changed(curve_difference=0.1), "weak", "the data alone do not tell them apart (p = 0.4)."),
-        (changed(curve_difference=0.1, p_value=1e-5), "weak", "differ by 0.1 where A1 allows 0.02."),
+        (changed(curve_difference=0.1), "weak", "the data alone do not tell them apart (p = 0.4)"),
+        (changed(curve_difference=0.1, p_value=1e-5), "weak", "differ by 0.1 where A1 allows 0.02"),
         (changed(strength=0.01), "weak", "explains only 1.0%"),
         (changed(data_difference=0.2, p_value=1e-9), "weak", "explain 20% of the difference"),
         (changed(a2_margin=-0.1), "weak", "d is no anchor"),
@@ -85,3 +91,37 @@ def test_other_likelihoods_say_what_is_not_proved():
 
 def test_thresholds_are_ordered():
     assert 0 < THRESHOLDS["returns_weak"] < THRESHOLDS["returns_identified"] < 1
+
+
+@pytest.mark.parametrize(
+    "match, verdict, phrase",
+    [
+        (0.97, "identified", "another sample should show it too"),
+        (THRESHOLDS["match_weak"] + 0.01, "weak", "agree on it roughly"),
+        (0.3, "not identified", "do not agree on it"),
+    ],
+)
+def test_what_halves_of_the_rows_show_decides_whatever_the_curves_say(match, verdict, phrase):
+    for item in (changed(match=match, n_pairs=10), changed(match=match, n_pairs=10, anchors=[], pair=None)):
+        result, reason = judge(item, "gaussian")
+        assert result == verdict
+        assert phrase in reason
+
+
+def test_a_group_whose_space_returns_is_named():
+    item = changed(match=0.3, n_pairs=10, group=["F2", "F5"], group_match=0.98)
+    assert "as a group {F2, F5} it is identified" in judge(item, "gaussian")[1]
+    assert "The space of {F2, F5} comes back to 0.98." in describe_return(item)
+
+
+def test_a_factor_without_halves_is_judged_by_the_theorem_and_says_so():
+    assert "judged by the theorem alone" in judge(changed(), "gaussian")[1]
+    assert describe_return(changed()).startswith("Not known")
+
+
+def test_the_line_of_the_theorem_has_statistics_and_thresholds():
+    line = describe_theorem(changed(curve_difference=0.1), "gaussian")
+    assert "A1 fails" in line
+    assert "(at most 0.02)" in line
+    assert "A2 holds" in line
+    assert describe_theorem(changed(anchors=["a"], pair=None), "gaussian").startswith("A1 fails: 1 feature")

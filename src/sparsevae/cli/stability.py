@@ -10,13 +10,14 @@ import typer
 from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import JsonOption, TableArgument, one_of
 from sparsevae.identifiability import stability as refit
+from sparsevae.identifiability.refits import REFITTED
 from sparsevae.runs import Run
 from sparsevae.runs.files import STABILITY_FILES
 from sparsevae.validation import check_choice
 
 __all__ = ["stability"]
 
-_HOW = ("seed", "bootstrap")
+_HOW = tuple(REFITTED)
 
 
 @one_sentence_errors
@@ -27,11 +28,12 @@ def stability(
     how: Annotated[
         str,
         typer.Option(
-            metavar="seed|bootstrap",
-            help="seed: other seeds on the same samples. bootstrap: samples drawn with replacement too.",
+            metavar="halves|seed|bootstrap",
+            help="halves: a linear model of halves of the samples, in seconds. seed: whole fits from other "
+            "seeds. bootstrap: on samples drawn with replacement too.",
             autocompletion=one_of(_HOW),
         ),
-    ] = "seed",
+    ] = "halves",
     seed: Annotated[int | None, typer.Option(min=0, help="Of the refits. [default: the run's]")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,

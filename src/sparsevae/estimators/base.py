@@ -704,8 +704,9 @@ class FactorEstimator(TableEstimator):
         groups: ArrayLike | None = None,
         observed: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        return_std: bool = False,
         out: str | Path | None = None,
-    ) -> np.ndarray:
+    ) -> Any:
         """Posterior means of the factors; columns of inactive factors are exactly zero.
 
         Parameters
@@ -718,14 +719,25 @@ class FactorEstimator(TableEstimator):
             See `fit`.
         out : str or Path, optional
             An NPY file to write the factors to, block by block; it is then returned as a mapped array.
+        return_std : bool
+            Whether to return the posterior standard deviations too: how well a row tells its factors.
 
         Returns
         -------
         ndarray of shape (n_samples, n_factors)
+            Two of them with ``return_std``. An inactive factor has its prior's deviation, one.
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         if out is None:
-            return codes.means().astype(codes.X.dtype, copy=False)
+            means = codes.means().astype(codes.X.dtype, copy=False)
+            if not return_std:
+                return means
+            return means, codes.deviations().astype(codes.X.dtype, copy=False)
+        if return_std:
+            raise ParameterError(
+                "Expected return_std=False where factors go to a file; got out and return_std. Write "
+                "the factors first, and ask for the deviations of the rows that matter."
+            )
         with array_on_disk(out, (codes.X.shape[0], self.module_.n_factors), codes.X.dtype) as Z:
             for begin, means in codes.blocks_of_means():
                 Z[begin : begin + len(means)] = means

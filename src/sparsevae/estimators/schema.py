@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sparsevae.exceptions import DataError
+from sparsevae.identifiability.resamples import Resamples
 
 __all__ = ["check_state"]
 
@@ -26,6 +27,8 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "communalities_": (_G,),
     "variance_shares_": (_G, _K),
     "variance_explained_": (_K,),
+    "left_shares_": (_G, _K),
+    "factor_correlation_": (_ANY, _ANY),
     "group_loadings_": (_ANY, _K),
     "levels_": (_N, _ANY),
     "leftover_": (_ANY, _G, _G),
@@ -89,6 +92,7 @@ def check_state(fitted: Mapping[str, Any], owner: type) -> None:
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise DataError(f"Expected {name} to be a dict from factor to {what}")
         _check_factors(name, np.array(list(texts), dtype=object), sizes[_K])
+    _check_resamples(fitted.get("resamples_", {}), sizes[_G], len(fitted["active_factors_"]))
     if not isinstance(fitted.get("_names_given", False), bool):
         raise DataError("Expected _names_given to be true or false")
 
@@ -99,6 +103,17 @@ def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: Mapping[s
     for size, what in zip(value.shape, shape, strict=True):
         if what != _ANY and size != sizes[what]:
             raise DataError(f"Expected {name} with {sizes[what]} {what}; got shape {value.shape}")
+
+
+def _check_resamples(value: Any, n_features: int, n_active: int) -> None:
+    """Refuse what `Resamples.to_dict` would not have written; empty is allowed."""
+    if not isinstance(value, dict) or (value and set(value) != set(Resamples._fields)):
+        raise DataError("Expected resamples_ to be a dict of what halves of the rows showed")
+    sizes = {_G: n_features, _K: n_active}
+    for name, array in value.items():
+        shape: tuple[str, ...] = (_G, _K) if name in ("selection", "deviation", "loadings") else (_K, _ANY)
+        shape = {"agreement": (_ANY, _K), "linear": (_K,)}.get(name, shape)
+        _check_array(f"resamples_[{name!r}]", array, shape, sizes, "iuf")
 
 
 def _check_factors(name: str, value: Any, n_factors: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
+from scipy.stats import t as t_distribution
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
@@ -22,20 +23,31 @@ from sparsevae.estimators.ratings import RatingsMixin
 from sparsevae.estimators.results import ResultsMixin
 from sparsevae.estimators.survey import SurveyMixin
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
+from sparsevae.factor_analysis import analyse_factors
 from sparsevae.fitting import FitData, FitSettings, Recipe, get_recipe
 from sparsevae.fitting.checkpoint import fit_or_resume
 from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
+from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.procedure import counts_around
 from sparsevae.identifiability import Certificate, Stability, certify
+from sparsevae.identifiability.confirmatory import settle_links
 from sparsevae.identifiability.records import certificate_record
+from sparsevae.identifiability.resamples import Resamples, resample_factors
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.curves import Responses, directions, response_curves
 from sparsevae.inspection.drift import Drift, find_drift, reference_of
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT, gather_evidence
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows, order_factors_
-from sparsevae.inspection.variance import communalities, order_features, variance_shares
+from sparsevae.inspection.variance import (
+    communalities,
+    find_practical,
+    left_shares,
+    order_features,
+    variance_shares,
+)
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
+from sparsevae.principal import pairwise_correlation
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import check_choice, check_fraction, check_positive
 
@@ -45,6 +57,7 @@ _INITS = ("auto", "rotation", "random")
 _LARGEST_RATE = 1e30  # beyond which squares overflow
 MOST_FACTORS = 50
 """Largest number of factors that is found where none is given."""
+_MOST_CONFIRMED, _FEWEST_CONFIRMED = 300, 50  # features and rows of fits with the links given
 _ROWS_READ = 2000  # at which slopes and variance explained are taken
 
 
@@ -151,6 +164,13 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         The same share for each feature: the size of a link, whatever its shape.
     communalities_ : ndarray of shape (n_features,)
         Share of each feature's variance that the factors explain together.
+    factor_correlation_ : ndarray of shape (n_active, n_active)
+        Correlations of the active factors, see `factor_correlation`.
+    left_shares_ : ndarray of shape (n_features, n_factors)
+        What changes of each feature, in fractions of its fitted variance, when all factors but one are held.
+    resamples_ : dict of arrays
+        What halves of the rows showed of the factors (`identifiability.resamples.Resamples`); empty where a
+        linear analysis does not suit the table.
     history_ : DataFrame
         A row per epoch, a column per term of the objective.
     starts_ : DataFrame
@@ -391,6 +411,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.variance_shares_ = variance_shares(outputs, batch)
         self.variance_explained_ = self.variance_shares_.mean(0)
         self.communalities_ = communalities(outputs, batch)
+        self.left_shares_ = left_shares(outputs, batch)
         [effects] = average_slopes(outputs, partial(expected_rows, module))
         self.effects_ = effects + 0.0  # no negative zeros
         self.mask_ = module.mask.weight.numpy().astype(np.float64)
@@ -402,6 +423,56 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.factor_covariance_ = module.factor_covariance.numpy().astype(np.float64)
         self.active_factors_ = np.flatnonzero((self.mask_ != 0).any(0))
         self.reference_ = reference_of(codes)
+        inputs = linear_inputs(data.everything)
+        links = self._settle(inputs, float(data.everything.n_samples))
+        self.resamples_ = self._resample(codes, data, rows, inputs, links)
+
+    def _settle(self, inputs: np.ndarray, n_samples: float) -> np.ndarray:
+        """Links on which intervals rest; sets the correlations of the factors, the prior's or better ones."""
+        active, self.factor_correlation_ = self.active_factors_, self._factor_correlation()
+        support = self.mask_[:, active] != 0
+        own = np.flatnonzero(support.any(1))
+        plain = bool(self.module_.observation.real_columns.all()) and self.module_.row_groups is None
+        if self.module_.config.covariance != "learned" or not plain or len(own) > _MOST_CONFIRMED:
+            return support
+        if len(active) < 2 or len(own) < 2 * len(active) + 1 or len(inputs) < _FEWEST_CONFIRMED:
+            return support
+        strength = np.where(self.effects_[:, active] < 0, -1.0, 1.0) * np.sqrt(
+            self.variance_shares_[:, active]
+        )
+        x = inputs[:, own].astype(np.float64)
+        free = analyse_factors(x, len(active))
+        settled = settle_links(pairwise_correlation(x), strength[own], n_samples, free)
+        if settled is None:
+            return support
+        self.factor_correlation_ = settled[1].correlation
+        links = np.zeros_like(support)
+        links[own] = settled[0]
+        return links
+
+    def _resample(
+        self, codes: Codes, data: FitData, rows: np.ndarray, inputs: np.ndarray, links: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """What halves of the rows show of the factors; empty where a linear analysis does not suit."""
+        observation = self.module_.observation
+        parts = observation.likelihood.split(data.source.n_features)
+        if self.module_.row_groups is not None or not all(part.ordered for part, _ in parts):
+            return {}
+        found = resample_factors(
+            inputs,
+            codes.inputs(rows),
+            codes.means(rows)[:, self.active_factors_],
+            self.mask_[:, self.active_factors_] != 0,
+            n_samples=float(data.everything.n_samples),
+            counts=bool(observation.count_columns.all()),
+            links=links,
+        )
+        return {} if found is None else found.to_dict()
+
+    def _resamples(self) -> Resamples | None:
+        """What `_resample` found; None for models of earlier versions too."""
+        kept = getattr(self, "resamples_", None)
+        return Resamples.from_dict(kept) if kept else None
 
     def _order_factors(self, batch: Batch) -> None:
         """Put the factors in order and sign, as the encoder's means of these rows have it.
@@ -426,15 +497,64 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         names = self.get_feature_names_out()[self.active_factors_]
         return pd.DataFrame(self.mask_[:, self.active_factors_], index=self.feature_names(), columns=names)
 
-    def effects(self) -> pd.DataFrame:
+    def effects(self, *, ci: float | None = None) -> pd.DataFrame:
         """Average slope of each feature on each active factor, signed, in units of the feature.
 
         A factor has standard deviation one, so an effect is what changes when the factor rises by one
         standard deviation, averaged over the samples of the fit.
+
+        Parameters
+        ----------
+        ci : float, optional
+            Level of an interval for each effect, such as 0.9.
+
+        Returns
+        -------
+        DataFrame
+            A row per feature, a column per active factor. With ``ci`` a row per feature and factor instead:
+            factor, feature, effect, low, high, and ``selection``, the fraction of the halves of the rows in
+            which the link is there. NaN where no halves were compared (`resamples_`).
+
+        Notes
+        -----
+        Intervals are those of linear loadings on the links of the fit, without the penalty that shrinks
+        effects, which may lie outside; their standard errors come from differences between halves of the
+        rows. An effect of zero has an interval too: how large it may be without being noticed.
         """
         check_is_fitted(self, "module_")
-        names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(self.effects_[:, self.active_factors_], index=self.feature_names(), columns=names)
+        active, features = self.active_factors_, self.feature_names()
+        names = self.get_feature_names_out()[active]
+        effects = self.effects_[:, active]
+        if ci is None:
+            return pd.DataFrame(effects, index=features, columns=names)
+        check_fraction("ci", ci)
+        centre, margin, selection = self._intervals(float(ci))
+        return pd.DataFrame(
+            {
+                "factor": np.repeat(names, len(features)),
+                "feature": np.tile(np.asarray(features, dtype=object), len(names)),
+                "effect": effects.T.ravel(),
+                "low": (centre - margin).T.ravel(),
+                "high": (centre + margin).T.ravel(),
+                "selection": selection.T.ravel(),
+            }
+        )
+
+    def _intervals(self, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centre and half width of the interval of each effect, and its selection: (n_features, n_active)."""
+        resamples, effects = self._resamples(), self.effects_[:, self.active_factors_]
+        if resamples is None:
+            unknown = np.full(effects.shape, np.nan)
+            return unknown, unknown, unknown
+        observation = self.module_.observation
+        real = np.asarray(observation.real_columns)[:, None]
+        # Loadings are on standardised inputs; of counts and answers, effects are in proportion to them.
+        size = np.abs(self.mask_[:, self.active_factors_])
+        ratio = np.abs(effects).sum(1) / np.maximum(size.sum(1), 1e-12)
+        unit = np.where(real, observation.scale.double().numpy()[:, None], ratio[:, None])
+        centre = np.where(real & np.isfinite(resamples.loadings), resamples.loadings * unit, effects)
+        quantile = t_distribution.ppf(0.5 + level / 2.0, len(resamples.agreement))
+        return centre, quantile * resamples.deviation * unit, resamples.selection
 
     def top_features(self, n: int = 10) -> pd.DataFrame:
         """The strongest features of each active factor, by the share of their variance that it explains.
@@ -453,15 +573,35 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         columns = ["factor", "rank", "feature", "loading", "effect", "share", "anchor"]
         return pd.DataFrame(rows, columns=columns)
 
-    def anchor_features(self) -> dict[str, list[str]]:
-        """Features that depend on one factor only, strongest first, for each active factor."""
+    def anchor_features(self, *, practical: bool = False) -> dict[str, list[str]]:
+        """Features that depend on one factor only, strongest first, for each active factor.
+
+        Parameters
+        ----------
+        practical : bool
+            Whether features count that depend on others so little that it does not matter: their fitted
+            values change by at most 5 % of their variance when every factor but one is held at its mean, and
+            the factors explain at least 5 % of the feature. The theorems ask for exact anchors; practical
+            ones say how easily a factor is read.
+        """
         check_is_fitted(self, "module_")
         names, features = self.get_feature_names_out(), self.feature_names()
-        anchors = (self.mask_ != 0).sum(1) == 1
+        anchors = self.practical_anchors() if practical else (self.mask_ != 0).sum(1) == 1
         result = {}
         for k in self.active_factors_:
-            result[str(names[k])] = [str(features[j]) for j in self.strongest_features(k) if anchors[j]]
+            chosen = anchors[:, k] if practical else anchors
+            result[str(names[k])] = [str(features[j]) for j in self.strongest_features(k) if chosen[j]]
         return result
+
+    def practical_anchors(self) -> np.ndarray:
+        """Whether each feature is a practical anchor of each factor: boolean, (n_features, n_factors)."""
+        check_is_fitted(self, "module_")
+        if not hasattr(self, "left_shares_"):
+            raise DataError(
+                "Expected a model that kept what features owe to all factors but one; this one was fitted by "
+                "an earlier version. Fit again."
+            )
+        return find_practical(self.left_shares_, self.communalities_) & (self.mask_ != 0)
 
     def strongest_features(self, k: int | np.integer) -> np.ndarray:
         """Positions of the features of a factor, the one of whose variance it explains most first."""
@@ -614,6 +754,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             feature_names=self.feature_names(),
             factor_names=self.get_feature_names_out(),
             stability=stability,
+            resamples=self._resamples(),
+            practical=self.practical_anchors().sum(0) if hasattr(self, "left_shares_") else None,
         )
 
     def evidence(

@@ -51,10 +51,17 @@ class SurveyMixin(SparseFit):
         return survey_rows(loadings, self.communalities_, order, float(cut))
 
     def factor_correlation(self) -> pd.DataFrame:
-        """Correlations of the active factors under the prior that the fit has learned, with names."""
+        """Correlations of the active factors, with names.
+
+        Of a real-valued table in which every factor has two anchors they are estimated by maximum likelihood
+        with the links given, as in a confirmatory factor analysis; else they are those of the prior that the
+        fit has learned, as they are for models of earlier versions.
+        """
         check_is_fitted(self, "module_")
         names = list(self.active_names().values())
-        return pd.DataFrame(self._factor_correlation(), index=names, columns=names)
+        values = getattr(self, "factor_correlation_", None)
+        values = self._factor_correlation() if values is None else values
+        return pd.DataFrame(values, index=names, columns=names)
 
     def reliability(self, X: TableLike | None = None) -> pd.DataFrame:
         """McDonald's ω of the scale that each active factor suggests.

@@ -14,8 +14,17 @@ import torch
 from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
 from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
 from sparsevae.identifiability.refits import Stability
+from sparsevae.identifiability.resamples import Resamples
 from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
-from sparsevae.identifiability.verdict import THRESHOLDS, FactorEvidence, judge, theory_notes
+from sparsevae.identifiability.verdict import (
+    THRESHOLDS,
+    FactorEvidence,
+    describe_covariance,
+    describe_return,
+    describe_theorem,
+    judge,
+    theory_notes,
+)
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.modules import SparseVAEModule
 
@@ -49,7 +58,15 @@ class Certificate:
     -----
     Columns of the table:
 
-    - ``verdict`` ("identified", "weak", "not identified") and ``reason``, one sentence.
+    - ``verdict`` ("identified", "weak", "not identified") and ``reason``, one sentence. The verdict says
+      whether another sample of this size would show the factor, by how halves of the rows agree on it.
+    - ``theorem``, ``came_back``, ``covariance``: what the theorem asks for and whether it holds; whether the
+      factor came back; what the correlations of the data alone say. A sentence or two each.
+    - ``match``, mean rank correlation of the factor between halves of the rows; ``return_rate``, fraction of
+      the ``n_pairs`` halvings with 0.8 or more. NaN where no halves were compared, or no linear factor is
+      near. ``group``, factors whose space comes back together though this one alone does not, and
+      ``group_match``, the smallest canonical correlation of that space between halves.
+    - ``n_practical``: practical anchors, see `SparseVAE.anchor_features`.
     - ``n_anchors``, ``anchors``: features that depend on this factor alone, strongest first.
     - A1: ``pair``, the two anchors that speak best for the factor. ``curve_difference``, the share of one
       fitted response curve that the other does not explain up to scale, at most
@@ -86,8 +103,7 @@ class Certificate:
         for name, row in self.table.iterrows():
             item = FactorEvidence.from_columns({str(key): value for key, value in row.items()})
             item.returns = _returns(stability, str(name))
-            verdict, reason = judge(item, self.likelihood)
-            rows.append({"factor": name, "verdict": verdict, "reason": reason, **item.columns()})
+            rows.append(_row(str(name), item, self.likelihood))
         return replace(self, table=_factor_table(rows))
 
     def summary(self) -> str:
@@ -115,6 +131,8 @@ def certify(
     feature_names: Sequence[object] | np.ndarray,
     factor_names: Sequence[object] | np.ndarray,
     stability: Stability | None = None,
+    resamples: Resamples | None = None,
+    practical: np.ndarray | None = None,
 ) -> Certificate:
     """Examine each active factor of a fitted module on a table.
 
@@ -128,6 +146,10 @@ def certify(
         Of all features and of all factors, active or not.
     stability : Stability, optional
         From `sparsevae.stability`: adds how often each factor returns.
+    resamples : Resamples, optional
+        What halves of the rows of the fit showed. Without it the theorem alone speaks.
+    practical : integer array of shape (n_factors,), optional
+        Practical anchors of each factor.
 
     Returns
     -------
@@ -137,10 +159,10 @@ def certify(
     active = np.flatnonzero(support.any(0))
     n_samples = codes.n_counted
     rows = codes.spread_rows(_ROWS_FOR_CURVES)
-    z, inputs = torch.as_tensor(codes.means(rows)), _inputs(codes, rows)
+    z, inputs = torch.as_tensor(codes.means(rows)), codes.inputs(rows)
     data = None
     if n_samples >= _LEAST_ROWS:
-        data = _inputs(codes, codes.spread_rows(_ROWS_FOR_CORRELATIONS))
+        data = codes.inputs(codes.spread_rows(_ROWS_FOR_CORRELATIONS))
         data = None if np.isnan(data).all(0).any() else data  # nothing is known of some feature
     features, factors = anchor_positions(support)
     curves = response_curves(module, z, features)
@@ -153,7 +175,7 @@ def certify(
 
     names, labels = np.asarray(feature_names, dtype=object), [str(name) for name in factor_names]
     judged = []
-    for k in active.tolist():
+    for a, k in enumerate(active.tolist()):
         own = np.flatnonzero(factors == k)
         item = FactorEvidence.gather(own, features, strength, evidence, follow, names)
         item.given = [str(names[j]) for j in features[own] if given[j]]
@@ -162,8 +184,11 @@ def certify(
         item.nearest_factor = None if nearest is None else labels[nearest]
         if groups is not None:
             item.confirmed, item.suggested = _cross_check(groups, features[own], names)
-        verdict, reason = judge(item, module.observation.likelihood.name)
-        judged.append({"factor": labels[k], "verdict": verdict, "reason": reason, **item.columns()})
+        if resamples is not None:
+            _add_return(item, resamples, a, [labels[other] for other in active])
+        if practical is not None:
+            item.n_practical = int(practical[k])
+        judged.append(_row(labels[k], item, module.observation.likelihood.name))
     return Certificate(
         table=_factor_table(judged),
         pairs=_pairs_table(evidence, features, factors, names, labels),
@@ -199,13 +224,6 @@ def _strength(
     return np.where(real, by_model, np.minimum(by_data, 1.0))
 
 
-def _inputs(codes: Codes, rows: np.ndarray) -> np.ndarray:
-    """What the encoder sees of some rows, NaN for what is missing."""
-    batch = codes.batch(rows)
-    inputs = batch.inputs.numpy()
-    return inputs if batch.observed is None else np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
-
-
 def _nearest(correlation: np.ndarray, k: int, active: np.ndarray) -> tuple[int | None, float]:
     others = active[active != k]
     if not len(others):
@@ -214,8 +232,32 @@ def _nearest(correlation: np.ndarray, k: int, active: np.ndarray) -> tuple[int |
     return nearest, float(1.0 - abs(correlation[k, nearest]))
 
 
+def _add_return(item: FactorEvidence, resamples: Resamples, a: int, names: list[str]) -> None:
+    """What halves of the rows say of the a-th active factor."""
+    item.match, item.return_rate = float(resamples.match[a]), float(resamples.return_rate[a])
+    item.n_pairs = len(resamples.agreement)
+    least = THRESHOLDS["match_identified"]
+    if item.match < least:
+        together = resamples.group(a, least)
+        if together is not None:
+            item.group, item.group_match = [names[member] for member in together[0]], together[1]
+
+
+def _row(name: str, item: FactorEvidence, likelihood: str) -> dict[str, Any]:
+    verdict, reason = judge(item, likelihood)
+    lines = describe_theorem(item, likelihood), describe_return(item), describe_covariance(item)
+    return {
+        **dict(zip(LEADING, (name, verdict, reason, *lines), strict=True)),
+        **item.columns(),
+    }
+
+
+LEADING = ("factor", "verdict", "reason", "theorem", "came_back", "covariance")
+"""Columns of words, before the numbers."""
+
+
 def _factor_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    columns = ["factor", "verdict", "reason", *FactorEvidence().columns()]
+    columns = [*LEADING, *FactorEvidence().columns()]
     return pd.DataFrame(rows, columns=columns).set_index("factor")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sparsevae.exceptions import DataError
-from sparsevae.identifiability.certificate import Certificate
+from sparsevae.identifiability.certificate import LEADING, Certificate
 from sparsevae.identifiability.refits import Stability
 from sparsevae.identifiability.verdict import FactorEvidence
 
@@ -29,7 +29,7 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
 def certificate_from_record(record: dict[str, Any]) -> Certificate:
     """The certificate that `certificate_record` described."""
     try:
-        columns = ["factor", "verdict", "reason", *FactorEvidence().columns()]
+        columns = [*LEADING, *FactorEvidence().columns()]
         table = pd.DataFrame(record["table"], columns=columns)
         numbers = [name for name in columns if name not in _TEXT]
         table[numbers] = table[numbers].astype(float)
@@ -82,7 +82,7 @@ def stability_from_record(record: dict[str, Any]) -> Stability:
         raise _damaged("stability result", error) from error
 
 
-_TEXT = ("factor", "verdict", "reason", "anchors", "pair", "a2_rival", "nearest_factor", "suggested", "given")
+_TEXT = (*LEADING, "anchors", "pair", "a2_rival", "nearest_factor", "suggested", "given", "group")
 _MATCHES = ["refit", "factor", "partner", "overlap", "rank_correlation", "returned"]
 
 

@@ -27,13 +27,23 @@ from sparsevae.identifiability.jobs import (
     transform_params,
 )
 from sparsevae.identifiability.matching import match_factors
+from sparsevae.identifiability.resamples import spines_of_halves
 from sparsevae.validation import check_choice, check_positive
 
-__all__ = ["Stability", "stability"]
+__all__ = ["REFITTED", "Stability", "stability"]
 
 RETURNED = {"overlap": 0.5, "rank_correlation": 0.8}
 """A factor returns if its match has at least this overlap of supports and this rank correlation."""
 
+REFITTED = {
+    "halves": "halves of the samples, by a linear model",
+    "seed": "other seeds",
+    "bootstrap": "bootstraps of the samples",
+}
+"""What the refits of each kind are made on."""
+
+_OF_ROWS = ("sample_weight", "groups", "observed", "exposure")  # what describes rows, beside the table
+_HALVED_ROWS = 10_000  # samples that are halved at most
 _CODED_ROWS = 5000  # samples over which ranks are compared
 _CONSENSUS = 0.5
 
@@ -65,7 +75,7 @@ class Stability:
     refits : DataFrame
         A row per refit: seed, n_active, n_nonzero, n_new (active factors without a counterpart that
         returned), converged, seconds, failure (why there is no fit, empty if there is one).
-    how : {"seed", "bootstrap"}
+    how : {"halves", "seed", "bootstrap"}
     """
 
     reproducibility: pd.Series
@@ -93,7 +103,7 @@ class Stability:
 
     def summary(self) -> str:
         """The result in words."""
-        what = "other seeds" if self.how == "seed" else "bootstraps of the samples"
+        what = REFITTED[self.how]
         fitted = self.refits[self.refits["failure"] == ""]
         fewest, most = fitted["n_active"].min(), fitted["n_active"].max()
         found = f"{most}" if fewest == most else f"{fewest} to {most}"
@@ -123,7 +133,7 @@ def stability(
     model: FittedModel,
     X: TableLike,
     n_refits: int = 20,
-    how: str = "seed",
+    how: str = "halves",
     *,
     random_state: int | None = None,
     n_jobs: int | None = -1,
@@ -139,9 +149,11 @@ def stability(
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
         The table of the fit.
     n_refits : int
-    how : {"seed", "bootstrap"}
-        Other seeds on the same samples: is the optimum found again? Samples drawn with replacement, and
-        another seed: would another sample of this size have shown the same?
+    how : {"halves", "seed", "bootstrap"}
+        "halves" fits the linear spine again on halves of the samples, the evidence behind a verdict, in a
+        second or two; other seeds stand in where a model or a table has no spine. The others fit the whole
+        model. "seed", on the same samples: is the optimum found again? "bootstrap", on samples drawn with
+        replacement, and another seed: would another sample of this size have shown the same?
     random_state : int or None
         Of the seeds and bootstraps; by default the model's own, if that is a number, so that the result
         repeats.
@@ -174,11 +186,16 @@ def stability(
     """
     check_is_fitted(model, "mask_")
     check_positive("n_refits", n_refits, integer=True)
-    check_choice("how", how, ("seed", "bootstrap"))
+    check_choice("how", how, tuple(REFITTED))
     table = by_rows(X)
     params = row_params(model, table, fit_params)
     reference = _Reference.of(model, table, params)
     seeds = np.random.SeedSequence(_entropy(random_state, model)).generate_state(n_refits)
+    if how == "halves":
+        halves = _refit_halves(model, table, seeds, reference, params)
+        if halves is not None:
+            return _collect(halves, reference, how)
+        how = "seed"
     jobs = (delayed(_refit)(model, table, int(seed), how, reference.rows, params) for seed in seeds)
     workers = count_workers(model, n_jobs, n_refits)
     refits = list(run_jobs(jobs, n_refits, workers, verbose=verbose))
@@ -251,6 +268,38 @@ def _refit(
             return _Refit(seed, None, None, False, time.perf_counter() - began, str(error))
     converged = not any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return _Refit(seed, fresh.mask_, codes, converged, time.perf_counter() - began, "")
+
+
+def _refit_halves(
+    model: Any, table: Any, seeds: np.ndarray, reference: _Reference, params: Mapping[str, Any]
+) -> list[_Refit] | None:
+    """Linear models of halves; None where the fit has kept no such evidence."""
+    if not getattr(model, "resamples_", None):
+        return None
+    codes, began = (
+        model.codes(table, **{k: v for k, v in params.items() if k in _OF_ROWS}),
+        time.perf_counter(),
+    )
+    rows = codes.spread_rows(_HALVED_ROWS)
+    found = spines_of_halves(
+        codes.inputs(rows),
+        codes.inputs(reference.rows),
+        reference.codes[:, reference.active],
+        reference.mask[:, reference.active] != 0,
+        seeds,
+        n_samples=float(codes.n_counted),
+        counts=bool(codes.module.observation.count_columns.all()),
+    )
+    if found is None:
+        return None
+    seconds = (time.perf_counter() - began) / len(seeds)
+    failure = "the linear analysis of this half did not succeed"
+    return [
+        _Refit(int(seed), None, None, False, seconds, failure)
+        if half is None
+        else _Refit(int(seed), *half, True, seconds, "")
+        for seed, half in zip(seeds, found, strict=True)
+    ]
 
 
 def _collect(refits: list[_Refit], reference: _Reference, how: str) -> Stability:

@@ -113,11 +113,25 @@ class Codes:
         for begin, part in self.blocks_of_codes():
             yield begin, part.means()
 
+    def deviations(self) -> np.ndarray:
+        """Posterior standard deviations of the factors, one for inactive ones: (n_samples, n_factors)."""
+        deviations = np.exp(0.5 * self.moments()[:, self.module.n_factors :])
+        deviations[:, ~self.module.active().numpy().astype(bool)] = 1.0
+        return deviations
+
     def batch(self, rows: np.ndarray) -> Batch:
         """The rows themselves, as modules take them."""
         weight = None if self.weight is None else self.weight[rows]
         source = RowSource(self.X[rows], self.module.observation, weight=weight, **self._sides(rows))
         return source.batch(torch.arange(len(rows)))
+
+    def inputs(self, rows: np.ndarray) -> np.ndarray:
+        """What the encoder sees of some rows, NaN for what is missing: (n_rows, n_features)."""
+        batch = self.batch(rows)
+        inputs = batch.inputs.numpy()
+        if batch.observed is None:
+            return inputs
+        return np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
 
     def map(self, function: Callable[..., Tensor], *known: np.ndarray) -> np.ndarray:
         """Apply a function of the module, some rows and what is known of them to all rows: see `map_rows`."""

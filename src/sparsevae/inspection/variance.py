@@ -14,7 +14,17 @@ from torch import Tensor
 from sparsevae.inspection.outputs import Outputs, weighted_mean
 from sparsevae.modules import Batch, LatentModule
 
-__all__ = ["communalities", "order_features", "signed_strength", "variance_shares"]
+__all__ = [
+    "communalities",
+    "find_practical",
+    "left_shares",
+    "order_features",
+    "signed_strength",
+    "variance_shares",
+]
+
+_NEGLIGIBLE = 0.05  # of the fitted variance, which a practical anchor may owe to other factors
+_LEAST_COMMUNALITY = 0.05  # of a feature that counts among practical anchors
 
 
 def signed_strength(mask: np.ndarray, effects: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -89,6 +99,47 @@ def communalities(outputs: Outputs, batch: Batch) -> np.ndarray:
         explained = explained - _spread(module.row_groups.offset(batch.group), batch.weight)
     share = torch.where(_real(module), explained, reproduced).clamp(0.0, 1.0)
     return torch.where(module.support().any(1), share, 0.0).double().numpy()
+
+
+@torch.no_grad()
+def left_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
+    r"""What changes of a feature's fitted values when every factor but one is held at its mean.
+
+    .. math:: \frac{\operatorname{Var}_i\big(m_{ij}(z_i) - m_{ij}(z_{ik} \text{ alone})\big)}
+        {\operatorname{Var}_i(m_{ij}(z_i))}
+
+    Parameters
+    ----------
+    outputs, batch
+        As for `variance_shares`.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_factors)
+        Small where a feature is as good as an anchor of the factor; 1 for a factor that is not active.
+    """
+    module = outputs.module
+    means = _expected(module, outputs.given, batch)
+    fitted = _spread(means, batch.weight).clamp_min(1e-12)
+    shares = torch.ones(module.n_features, module.n_factors)
+    for k in outputs.active:
+        alone = torch.zeros_like(outputs.z)
+        alone[:, k] = outputs.z[:, k]
+        lost = _spread(means - _expected(module, module.decode(alone), batch), batch.weight)
+        shares[:, k] = lost / fitted
+    return shares.double().numpy()
+
+
+def find_practical(left: np.ndarray, communality: np.ndarray) -> np.ndarray:
+    """Whether each feature is a practical anchor of each factor: boolean, (n_features, n_factors).
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_features, n_factors)
+        From `left_shares`.
+    communality : ndarray of shape (n_features,)
+    """
+    return (left <= _NEGLIGIBLE) & (communality >= _LEAST_COMMUNALITY)[:, None]
 
 
 def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:

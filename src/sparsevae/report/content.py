@@ -27,6 +27,7 @@ CONTENT_FORMAT = 1
 """Version of the layout of the JSON beside a page."""
 
 _HISTORY_ROWS = 600
+_LEVEL = 0.9  # of the intervals of effects
 _NEIGHBOURS = 5  # other factors named on a card
 
 
@@ -144,6 +145,11 @@ def _links(model: SparseVAE, evidence: JSON | None, stability: Stability | None)
         "direction": _directions(model, evidence)[j, a].tolist(),
         "inclusion": rounded(model.inclusion_[j, k]),
     }
+    if getattr(model, "resamples_", None):
+        sure = model.effects(ci=_LEVEL)
+        for name in ("low", "high", "selection"):
+            columns = sure[name].to_numpy().reshape(len(active), -1)
+            links[name] = rounded(columns[a, j])  # type: ignore[literal-required]
     if stability is not None:
         names = [str(name) for name in model.get_feature_names_out()[active]]
         chosen = stability.selection_probability.reindex(columns=names).to_numpy(dtype=float)
@@ -246,8 +252,7 @@ def _neighbours(a: int, correlation: np.ndarray, links: Links, features: list[Fe
 
 
 def _correlation(model: SparseVAE) -> np.ndarray:
-    active = model.active_factors_
-    return model.factor_covariance_[np.ix_(active, active)]
+    return model.factor_correlation().to_numpy()
 
 
 def _refits(stability: Stability) -> Refits:

@@ -24,7 +24,7 @@ from sparsevae.report.figures import (
 )
 from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
-from sparsevae.report.schema import Content, Factor
+from sparsevae.report.schema import Content, Factor, Links
 from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.typical import word_lists
 from sparsevae.report.words import direction_word
@@ -111,7 +111,7 @@ def tables(content: Content) -> dict[str, pd.DataFrame]:
     return {
         "factors": pd.DataFrame([_factor_row(factor) for factor in factors], columns=_FACTOR_COLUMNS),
         "features": feature_table,
-        "links": link_table[[*_LINK_COLUMNS, *(set(links) - set(_LINK_COLUMNS))]],
+        "links": link_table[[*_LINK_COLUMNS, *sorted(set(links) - set(_LINK_COLUMNS))]],
         "samples": pd.DataFrame(samples, columns=["factor", "end", "rank", "sample", "value"]),
     }
 
@@ -212,7 +212,14 @@ def _role(links: list[int]) -> str:
     return "no factor" if not links else "anchor" if len(links) == 1 else f"{len(links)} factors"
 
 
+def _whisker(link: int, links: Links, end: str) -> str:
+    """An end of the interval of an effect, on the scale of the bar of its strength."""
+    strength, effect, bound = links["strength"][link], links["effect"][link], links[end][link]  # type: ignore[literal-required]
+    return f"{max(-1.0, min(1.0, (strength or 0.0) * bound / effect)):.3f}"
+
+
 _FILTERS = {
+    "whisker": _whisker,
     "pct": percent,
     "num": lambda value, digits=3: significant(value, digits),
     "sgn": lambda value, digits=3: signed(value, digits),

@@ -43,6 +43,10 @@ class Links(TypedDict):
     direction: list[int]
     inclusion: list[Number]
     selected: NotRequired[list[Number]]
+    low: NotRequired[list[Number]]
+    high: NotRequired[list[Number]]
+    selection: NotRequired[list[Number]]
+    """Ends of the 90 % interval of the effect, and how many halves of the rows have the link."""
 
 
 class Feature(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparsevae.aliases import JSON
+from sparsevae.identifiability.refits import REFITTED
 from sparsevae.report.numbers import count, percent
 from sparsevae.report.schema import Content, Factor, Feature, Links, Refits
 from sparsevae.report.text import shorten
@@ -94,7 +95,7 @@ def _shared(groups: JSON) -> str:
 def _returns(factors: list[Factor], stability: Refits) -> str:
     shares = [factor["stability"]["reproducibility"] for factor in factors if factor["stability"]]
     often = sum(share is not None and share >= 0.8 for share in shares)
-    what = "other seeds" if stability["how"] == "seed" else "bootstraps of the samples"
+    what = REFITTED[stability["how"]]
     return (
         f"In {count(stability['n_refits'], 'refit')} on {what}, {often} of {len(shares)} factors returned at "
         "least four times out of five."

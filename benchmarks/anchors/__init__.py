@@ -1,0 +1,1 @@
+"""Practical anchors of the sparse VAE and of rotations with as many factors."""
