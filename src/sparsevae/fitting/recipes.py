@@ -82,7 +82,7 @@ class Ladder:
         Epochs in which the lasso's penalty grows to its strength.
     """
 
-    lengths: Lengths = Lengths(900, 40, 200)
+    lengths: Lengths = Lengths(600, 40, 130)
     least_steps: int = 400
     lasso: float = 0.35
     climb: float = 0.35
@@ -132,7 +132,7 @@ class SpineFirst:
         Last epochs on all rows.
     """
 
-    check: float = 0.7
+    check: float = 0.5
     small_starts: int = 8
     large_starts: int = 1
     network: Lengths = Lengths(400, 10, 30)
