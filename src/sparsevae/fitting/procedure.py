@@ -143,7 +143,10 @@ def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progr
     if state.spine is not None:
         train_network(settings, data, state.candidates[-1], progress)
         return state
-    _climb(settings, data, state.candidates, settings.budget(data).ladder, progress)
+    epochs = settings.budget(data).ladder
+    if state.networks_agree and settings.recipe.spine is not None:
+        epochs = min(epochs, settings.recipe.spine.ladder.epochs(data.n_steps))
+    _climb(settings, data, state.candidates, epochs, progress)
     return state
 
 

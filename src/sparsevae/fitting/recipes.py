@@ -82,7 +82,7 @@ class Ladder:
         Epochs in which the lasso's penalty grows to its strength.
     """
 
-    lengths: Lengths = Lengths(600, 40, 130)
+    lengths: Lengths = Lengths(900, 40, 200)
     least_steps: int = 400
     lasso: float = 0.35
     climb: float = 0.35
@@ -124,6 +124,8 @@ class SpineFirst:
         Epochs of the networks that are fitted to halves of the rows, relative to those of a start.
     small_starts, large_starts : int
         Networks in each half for each number of factors, by the size of the table.
+    ladder : Lengths
+        Of networks that agree, at most: they begin closer to the truth than others.
     network : Lengths
         Of the network on top of a spine.
     patience : int
@@ -135,6 +137,7 @@ class SpineFirst:
     check: float = 0.5
     small_starts: int = 8
     large_starts: int = 1
+    ladder: Lengths = Lengths(600, 40, 130)
     network: Lengths = Lengths(400, 10, 30)
     patience: int = 4
     refine: int = 4
