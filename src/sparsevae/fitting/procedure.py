@@ -200,6 +200,8 @@ def refine(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         budget, least = settings.budget(data), int(not state.winner.log.epochs)  # a history has an epoch
         allowed = budget.refine + budget.polish if settings.max_epochs is not None else phase.epochs
         phase = replace(phase, epochs=max(min(settings.recipe.spine.refine, allowed), least), hold_mask=True)
+    elif state.networks_agree and settings.recipe.spine is not None:
+        phase = replace(phase, epochs=min(phase.epochs, settings.recipe.spine.settle.epochs(data.n_steps)))
     return _train_on_all_rows(settings, data, state, phase, progress)
 
 

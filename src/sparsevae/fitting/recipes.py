@@ -124,8 +124,8 @@ class SpineFirst:
         Epochs of the networks that are fitted to halves of the rows, relative to those of a start.
     small_starts, large_starts : int
         Networks in each half for each number of factors, by the size of the table.
-    ladder : Lengths
-        Of networks that agree, at most: they begin closer to the truth than others.
+    ladder, settle : Lengths
+        Of networks that agree, at most: their ladder, and their last epochs on all rows.
     network : Lengths
         Of the network on top of a spine.
     patience : int
@@ -138,6 +138,7 @@ class SpineFirst:
     small_starts: int = 8
     large_starts: int = 1
     ladder: Lengths = Lengths(600, 40, 130)
+    settle: Lengths = Lengths(450, 10, 100)
     network: Lengths = Lengths(400, 10, 30)
     patience: int = 4
     refine: int = 4
@@ -237,7 +238,7 @@ class Recipe:
     rates: tuple[float, float] | None = None
     shrinkage: float = 0.1
     slab_rate: float = 1.0
-    small: Effort = Effort(40, 3.0, Lengths(900, 30, 150), Lengths(450, 10, 100), 30)
+    small: Effort = Effort(40, 3.0, Lengths(900, 30, 150), Lengths(1350, 20, 300), 30)
     large: Effort = Effort(4, 1.0, Lengths(3000, 60, 150), Lengths(300, 10, 100), 20)
     ladder: Ladder | None = Ladder()
     looser: Looser | None = Looser()
