@@ -129,7 +129,7 @@ def test_a_recipe_as_a_value_is_a_parameter_like_any_other(fit, make_model, make
     assert model.get_params()["recipe"] is recipe
     copy = clone(model)
     assert copy.recipe == recipe
-    assert "ladder=None" in repr(copy)
+    assert "ladder=None" in repr(copy.recipe)
     np.testing.assert_array_equal(fit(copy, make_table()).mask_, fit(model, make_table()).mask_)
     assert "lasso" in set(fit(clone(model).set_params(recipe="default"), make_table()).history_["phase"])
 

@@ -34,7 +34,7 @@ Analyses = Callable[[np.ndarray, Iterable[int]], Iterator[LinearFactors]]
 
 _FEWEST_ROWS = 200  # halves of fewer say little
 _FEW = 8  # factors; for more, halvings are fewer because each is slow
-_HALVINGS = (10, 5)  # of few factors and of many
+_HALVINGS = (10, 8)  # of few factors and of many
 # Numbers of factors that are tried: far enough from each other that other rows lead to the same one.
 _SERIES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 60, 80, 100)
 _FEATURES = 1000  # compared, at most

@@ -119,7 +119,8 @@ def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
     if data.validation is None:
         return analyse_factors, n_factors, []
     counts = bool(data.source.observation.count_columns.all())
-    analyse, n_factors = choose_axes(encoder_inputs(data.training)[:, varying], n_factors, counts=counts)
+    # All rows say which axes return, so that the draw of the held-out ones does not.
+    analyse, n_factors = choose_axes(encoder_inputs(data.everything)[:, varying], n_factors, counts=counts)
     path = _path(analyse, data, varying, n_factors)
     if analyse is not analyse_factors:
         rotated = _path(analyse_factors, data, varying, n_factors)
