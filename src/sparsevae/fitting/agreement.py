@@ -26,7 +26,8 @@ __all__ = ["agreeing_networks"]
 _MUCH = 1.08  # gain of a network that predicts much better, in gains of the linear model
 _RETURNS = 0.8  # rank correlation of a factor that the other half shows too, where they predict much better
 _RETURNS_CLOSELY = 0.97  # the same elsewhere: known factors are at 0.98 and above, those of bfi at 0.96
-_LEAST = 0.5  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
+_LEAST = 0.8  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
+_HOLES_COST = 2.0  # power of the fraction that is seen, by which that gain is less where values are missing
 _AS_WELL = 0.97  # of the best gain of the numbers of factors tried
 _TRIED = 2  # numbers of factors in the second half of a large table, those that predict best in the first
 _ON = 0.4  # of their epochs, for which networks that agree are trained with all rows
@@ -96,9 +97,10 @@ def agreeing_networks(
     gains = {k: (max(first[k][0], second[k][0]) - null) / max(linear - null, 1e-9) for k in tried}
     best = max(gains.values())
     much = best >= _MUCH
+    least = max(_LEAST * (1.0 - data.holes) ** _HOLES_COST, _AS_WELL * best)
     agreed = []
     for k in sorted(tried):
-        if gains[k] >= (1.0 if much else max(_LEAST, _AS_WELL * best)):
+        if gains[k] >= (1.0 if much else least):
             both = [codes(halves[0], first[k][1], k), codes(halves[1], second[k][1], k)]
             if matched_correlations(*both).min() >= (_RETURNS if much else _RETURNS_CLOSELY):
                 agreed.append(k)

@@ -94,6 +94,11 @@ class FitData:
         return self if self.sample is None else self.sample
 
     @property
+    def holes(self) -> float:
+        """Fraction of the table that is missing."""
+        return 0.0 if self.observed_fraction is None else 1.0 - float(self.observed_fraction.mean())
+
+    @property
     def n_steps(self) -> int:
         """Gradient steps in an epoch."""
         return self.training.n_batches

@@ -235,11 +235,6 @@ def _suits(settings: FitSettings, data: FitData) -> bool:
     return not (source.has_missing and source.observation.count_columns.all())
 
 
-def _holes(data: FitData) -> float:
-    """Fraction of the table that is missing."""
-    return 0.0 if data.observed_fraction is None else 1.0 - float(data.observed_fraction.mean())
-
-
 def _samples(data: FitData, rows: Batches) -> np.ndarray:
     """How many rows, by weight, have a value of each feature: shape (n_features,)."""
     n_samples = np.full(data.source.n_features, float(rows.n_samples))
@@ -267,7 +262,7 @@ def _analyse(
 def _module_of(settings: FitSettings, data: FitData, spine: Spine, held: bool) -> SparseVAEModule:
     # Factors are read off a row by the posterior of the linear model, and stay so: an encoder that learns
     # turns the axes. Where many values are missing rows need a map each: that encoder learns from there.
-    held = held and _holes(data) <= _FEW_HOLES
+    held = held and data.holes <= _FEW_HOLES
     config = replace(settings.config, held_means=held, input_dropout=0.0)
     module = new_module(replace(settings, config=config), data, 1).select(0)
     factors, n_used = spine.factors, spine.factors.n_factors
