@@ -58,7 +58,8 @@ _LARGEST_RATE = 1e30  # beyond which squares overflow
 MOST_FACTORS = 50
 """Largest number of factors that is found where none is given."""
 _MOST_CONFIRMED, _FEWEST_CONFIRMED = 300, 50  # features and rows of fits with the links given
-_ROWS_READ = 2000  # at which slopes and variance explained are taken
+_ROWS_READ = 1000  # at which slopes and variance explained are taken
+_ROWS_ORDERED = 300  # at which the order and the sign of factors are
 
 
 class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixin):
@@ -481,6 +482,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         that they are those of `transform`.
         """
         module = self.module_
+        batch = batch.rows(torch.arange(min(batch.n_rows, _ROWS_ORDERED)))
         outputs = Outputs(module, module.encode(batch)[0], batch.weight)
         explained = variance_shares(outputs, batch).mean(0)
         effects, strength = average_slopes(outputs, partial(expected_rows, module), torch.Tensor.detach)

@@ -139,7 +139,7 @@ class SpineFirst:
     large_starts: int = 1
     ladder: Lengths = Lengths(600, 40, 130)
     settle: Lengths = Lengths(450, 10, 100)
-    network: Lengths = Lengths(400, 10, 30)
+    network: Lengths = Lengths(400, 10, 20)
     patience: int = 4
     refine: int = 4
 
