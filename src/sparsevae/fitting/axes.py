@@ -41,7 +41,7 @@ _FEATURES = 1000  # compared, at most
 _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which on they show a factor
 _RETURNS = (0.6, 0.9)  # rank correlations of factors that do not return, and that do
 _COST = 0.5  # of a factor that does not return
-_NEARLY = 0.17  # of the best worth, that a larger number of factors may lack
+_NEARLY = 0.1  # of the best worth, that a larger number of factors may lack
 _MORE = 0.1  # factors, that it must bring back beyond those of the best
 _PARTS_CLEARLY = 1.1  # times the worth of rotated factors, to prefer parts
 
