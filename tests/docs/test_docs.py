@@ -27,5 +27,6 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    for page in DOCS.glob("*.md"):
-        assert (tmp_path / f"{page.stem}.html").exists()
+    for page in DOCS.rglob("*.md"):
+        if "_build" not in page.parts:
+            assert (tmp_path / page.relative_to(DOCS).with_suffix(".html")).exists()

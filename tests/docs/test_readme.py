@@ -17,13 +17,14 @@ from .helpers import assert_alike, blocks, printed_by, run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-QUICK_START = (ROOT / "docs" / "quick-start.md").read_text("utf-8")
+QUICK_START = (ROOT / "docs" / "tutorials" / "quick-start.md").read_text("utf-8")
 PAGES = [
     ROOT / "README.md",
-    *(page for at in (".", "tutorials", "estimators") for page in sorted((ROOT / "docs" / at).glob("*.md"))),
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts),
 ]
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch
 
 
 def test_the_table_of_parameters_has_the_defaults_of_the_code():
-    page = (ROOT / "docs" / "sparse-vae.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "estimators" / "sparse-vae.md").read_text("utf-8")
     written = dict(
         re.findall(r"^\| `(\w+)` \| `(.+?)` \| ", page.split("## Parameters")[1], flags=re.MULTILINE)
     )
