@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
@@ -32,9 +33,20 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
+# Scripts that run when the pages are built; one that fails ends the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+}
+
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["cards.css"]
+html_css_files = ["pages.css"]
 html_title = f"sparsevae {release}"
 html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
