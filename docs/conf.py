@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["pages.css"]
 html_title = f"sparsevae {release}"
 html_theme_options = {"source_repository": "", "navigation_with_keys": True}

@@ -10,7 +10,10 @@ from .helpers import assert_alike, blocks, printed_by
 
 DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = [DOCS / "how-to" / f"{name}.md" for name in ("groups", "holes-and-weights", "known-anchors")]
-TUTORIALS = [*(DOCS / "tutorials" / f"{name}.md" for name in ("cells", "ratings", "survey", "text")), *HOW_TO]
+TUTORIALS = [
+    *(DOCS / "tutorials" / f"{name}.md" for name in ("cells", "methods", "ratings", "survey", "text")),
+    *HOW_TO,
+]
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
