@@ -10,7 +10,7 @@ FUZZ_CASES ?= 6000
 
 INTEGRATIONS := .venv-integrations
 
-.PHONY: help setup demo test test-slow test-integrations fuzz lint format bench docs lock audit clean
+.PHONY: help setup demo test test-slow test-integrations fuzz lint format bench docs dist lock audit clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -67,6 +67,12 @@ bench: $(READY)  ## measure speed and recovery; results in bench-results/
 docs: $(READY)  ## build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+# Without a build environment of its own: the locked hatchling builds.
+dist: $(READY)  ## build the wheel and the source archive in dist/, and check both
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check dist/*
+
 lock: $(READY)  ## write requirements.lock anew from constraints.txt
 	$(BIN)/python tools/lock.py
 
@@ -74,5 +80,5 @@ audit: $(READY)  ## compare the locked versions with the known vulnerabilities, 
 	$(BIN)/python tools/audit.py
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) $(INTEGRATIONS) .audit build dist docs/_build bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(INTEGRATIONS) .audit build dist docs/_build docs/gallery bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

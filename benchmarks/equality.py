@@ -115,6 +115,8 @@ def tutorials() -> dict[str, tuple[object, object]]:
             exec(block, names)
             if "model" in names:
                 break
+        if "model" not in names:  # no fit of one model: the list, the page on methods
+            continue
         frames = [value for value in names.values() if hasattr(value, "columns")]
         table = next(t for t in frames if t.shape[1] == names["model"].n_features_in_)
         found[f"tutorial {page.stem}"] = (names["model"], table)

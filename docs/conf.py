@@ -2,7 +2,6 @@
 
 import re
 from importlib.metadata import version as installed_version
-from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import pick_math_environment
@@ -18,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
@@ -33,13 +33,27 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
+# Scripts that run when the pages are built; one that fails ends the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+}
+
 html_theme = "furo"
+html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
+html_css_files = ["pages.css"]
 html_title = f"sparsevae {release}"
 html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
 
 def setup(app):
-    app.connect("source-read", leave_out_empty_folders)
+    app.connect("doctree-read", leave_results_out_of_the_sidebar)
     app.connect("autodoc-skip-member", leave_out_metadata_requests)
     # Formulas as MathML, which browsers draw by themselves: pages need no script from elsewhere.
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
@@ -65,11 +79,10 @@ def mathml(code, as_block=False):
     return tex2mathml(code, as_block=as_block)
 
 
-def leave_out_empty_folders(app, docname, source):
-    """Sphinx warns of a folder in a table of contents that has no pages (yet)."""
-    for pages in ("notes/*", "results/**"):
-        if docname == "index" and not any((Path(app.srcdir) / pages.split("/")[0]).rglob("*.md")):
-            source[0] = source[0].replace(f"{pages}\n", "")
+def leave_results_out_of_the_sidebar(app, doctree):
+    """Pages that commands write are linked from the page of results, and in no table of contents."""
+    if app.env.docname.startswith("results/"):
+        app.env.metadata[app.env.docname]["orphan"] = True
 
 
 def leave_out_metadata_requests(app, what, name, member, skip, options):

@@ -126,7 +126,7 @@ def test_the_numpy_side_never_imports_torch(part):
             waiting |= _imported_parts(path) - reached
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/explanation/architecture.md"])
 def test_the_pages_show_these_layers(page):
     """The table of the layers, top first, names exactly the parts of each in its first column."""
     if not (REPOSITORY / page).exists():

@@ -224,7 +224,7 @@ def find_parts(X: np.ndarray, n_factors: int, n_iterations: int = _ITERATIONS) -
 
     Non-negative factorisation gives the directions of the loadings; with these held, a few steps of
     expectation-maximisation give :math:`\Sigma_z` and ψ. It begins at random directions that are the same for
-    any rows: those of the rows themselves lead less often to the same parts (docs/notes/replication.md).
+    any rows: those of the rows themselves lead less often to the same parts (docs/research/replication.md).
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def promax(loadings: ArrayLike, power: float = 3.0) -> tuple[np.ndarray, np.ndar
     """Turn orthogonal axes to the nearest oblique ones that fit the loadings' powers (Hendrickson and White).
 
     One step of least squares and not the minimum of a criterion: on real tables the axes of another sample
-    are closer to these than to those of sparser rotations (docs/notes/replication.md).
+    are closer to these than to those of sparser rotations (docs/research/replication.md).
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,5 +28,14 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    for page in DOCS.glob("*.md"):
-        assert (tmp_path / f"{page.stem}.html").exists()
+    for page in DOCS.rglob("*.md"):
+        if "_build" not in page.parts:
+            assert (tmp_path / page.relative_to(DOCS).with_suffix(".html")).exists()
+
+
+def test_the_page_of_results_has_every_page_that_a_command_wrote():
+    """They are in no table of contents."""
+    page = DOCS / "research" / "results.md"
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8"))
+    linked = {(page.parent / link).resolve() for link in links}
+    assert linked >= {written.resolve() for written in (DOCS / "results").rglob("*.md")}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -17,13 +19,15 @@ from .helpers import assert_alike, blocks, printed_by, run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-QUICK_START = (ROOT / "docs" / "quick-start.md").read_text("utf-8")
+QUICK_START = (ROOT / "docs" / "tutorials" / "quick-start.md").read_text("utf-8")
 PAGES = [
     ROOT / "README.md",
-    *(page for at in (".", "tutorials", "estimators") for page in sorted((ROOT / "docs" / at).glob("*.md"))),
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts),
 ]
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+comparison = SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "comparison.py")))
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,32 @@ def test_the_example_prints_what_is_shown(example):
     assert example[0] == shown
 
 
+def test_the_comparison_has_the_numbers_of_the_rows():
+    """Each name with its number; what is said about them may be put in other words."""
+    expected = [lines_of_table(comparison.table()), len(comparison.common_tables())]
+    shown = README.partition(comparison.BEGIN)[2].partition(comparison.END)[0]
+    found = int(re.search(r"(\d+) real tables", shown).group(1))
+    assert [lines_of_table(shown), found] == expected, "write it anew: python tools/comparison.py"
+
+
+def lines_of_table(text: str) -> list[list[str]]:
+    """Names and numbers of each row of the comparison."""
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines()[2:]]
+    return [[row[-2].strip("*"), *row[-1].split(", ")] for row in rows]
+
+
+def test_the_caption_has_the_numbers_of_the_picture():
+    """The picture itself is drawn by the slow tests."""
+    code = (ROOT / "examples" / "recovered_mask.py").read_text("utf-8")
+    n_rows, n_features, n_factors = re.search(r"make_anchored_factors\((\d+), (\d+), (\d+)", code).groups()
+    room = re.search(r"n_factors=(\d+)", code).group(1)
+    words = {"5": "five", "8": "eight", "40": "forty"}
+    said = f"{words[n_features]} features made from {words[n_factors]} correlated factors"
+    caption = " ".join(README.split())
+    assert said in caption
+    assert f"room for {words[room]} factors found in {int(n_rows):,} rows" in caption
+
+
 def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, *more = blocks(QUICK_START, "python")
@@ -50,7 +80,7 @@ def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch
 
 
 def test_the_table_of_parameters_has_the_defaults_of_the_code():
-    page = (ROOT / "docs" / "sparse-vae.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "estimators" / "sparse-vae.md").read_text("utf-8")
     written = dict(
         re.findall(r"^\| `(\w+)` \| `(.+?)` \| ", page.split("## Parameters")[1], flags=re.MULTILINE)
     )

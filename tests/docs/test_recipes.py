@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .helpers import assert_alike, blocks, printed_by
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes" / "module.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "module.md"
 
 
 def test_the_network_trains_in_a_loop_of_ones_own():

@@ -9,7 +9,11 @@ import pytest
 from .helpers import assert_alike, blocks, printed_by
 
 DOCS = Path(__file__).parents[2] / "docs"
-TUTORIALS = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "real-tables.md"]
+HOW_TO = [DOCS / "how-to" / f"{name}.md" for name in ("groups", "holes-and-weights", "known-anchors")]
+TUTORIALS = [
+    *(DOCS / "tutorials" / f"{name}.md" for name in ("cells", "methods", "ratings", "survey", "text")),
+    *HOW_TO,
+]
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

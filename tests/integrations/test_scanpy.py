@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ..docs.helpers import blocks, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes" / "scanpy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "scanpy.md"
 
 # What scanpy, umap and numba say of their own future is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes/training.md run, and what they write can be read back."""
+"""The recipes of docs/how-to/training.md run, and what they write can be read back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsevae import SparseVAE
 
 from ..docs.helpers import blocks, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes" / "training.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "training.md"
 
 # A few epochs settle nothing, and these libraries warn of their own future.
 pytestmark = pytest.mark.filterwarnings("ignore")

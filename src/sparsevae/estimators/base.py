@@ -339,7 +339,7 @@ class FactorEstimator(TableEstimator):
         ----------
         X : array, data frame, sparse matrix or table on disk of shape (n_samples, n_features)
             Memory-mapped arrays from 512 MB on, arrays of h5py, zarr and dask, backed ``adata.X`` and what
-            `sparsevae.open_rows` opens are read block by block and never held: see docs/scaling.md.
+            `sparsevae.open_rows` opens are read block by block and never held (docs/explanation/scaling.md).
             NaN, pandas' NA and masked cells are missing values, which are left out of the likelihood.
         y : ignored
         feature_names : sequence of length n_features, optional

@@ -150,8 +150,8 @@ class Spec:
     published: Parameters
     """Of every method, from the paper's tables of settings, in the recipes "paper" and "authors".
 
-    Their "3 hidden layers" are two and an output (docs/fidelity.md, number 17); what they do not have, such
-    as the number of VSC's pseudo-inputs, is as in the released code.
+    Their "3 hidden layers" are two and an output (docs/research/fidelity.md, number 17); what they do not
+    have, such as the number of VSC's pseudo-inputs, is as in the released code.
     """
     recipes: Mapping[str, Parameters]
     """Parameters by recipe; under "data", what the recipe changes about the data."""

@@ -7,7 +7,7 @@ factors is worth what returns,
 .. math:: \sum_k g(r_k) - c \sum_k (1 - g(r_k)),
 
 with the rank correlations r of matched factors and g from 0 (r = 0.6) to 1 (r = 0.9): a factor that does not
-return costs half of what one that returns is worth (docs/notes/replication.md).
+return costs half of what one that returns is worth (docs/research/replication.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fit from start to end, in the order of docs/how-the-fit-works.md.
+"""A fit from start to end, in the order of docs/explanation/how-the-fit-works.md.
 
 Each stage takes the state of the fit and leaves the next one; between two stages the state can be written and
 read (`FitState.to_dict`). `fitting.checkpoint` does so, with a journal of the training inside a stage.

@@ -66,7 +66,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Ladder:
-    """From a lasso to the spike and slab (docs/notes/recovery.md).
+    """From a lasso to the spike and slab (docs/research/recovery.md).
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Ladder:
 class Looser:
     """A second ladder at a lower rate, kept if held-out rows pay for its loadings.
 
-    Measured in docs/notes/held-out-fit.md.
+    Measured in docs/research/held-out-fit.md.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Looser:
 
 @dataclass(frozen=True)
 class SpineFirst:
-    """Linear axes first; networks settle the axes only where they agree (docs/notes/replication.md).
+    """Linear axes first; networks settle the axes only where they agree (docs/research/replication.md).
 
     Attributes
     ----------

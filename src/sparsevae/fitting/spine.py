@@ -6,7 +6,7 @@ held: near its maximum the likelihood of feature j is a quadratic in its loading
 .. math:: \frac{N}{2\psi_j} (w_j - l_j)^\top C (w_j - l_j),
 
 and the Spike-and-Slab Lasso prior is added to that. Left free, a lasso would turn the axes to where it is
-cheapest, and on real tables that is another place in every sample (docs/notes/replication.md).
+cheapest, and on real tables that is another place in every sample (docs/research/replication.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""What a release consists of agrees: version, recipe, workflow, hosted documentation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import jinja2
+import pytest
+
+import sparsevae
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[1]
+CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "recipe").exists(), reason="the repository is not here: an installed package"
+)
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    text = (ROOT / "recipe" / "meta.yaml").read_text("utf-8")
+    return yaml.safe_load(jinja2.Template(text).render(PYTHON="python"))
+
+
+def test_the_recipe_asks_for_what_the_package_asks_for(project, recipe):
+    split = [
+        re.fullmatch(r"([\w-]+)(>=.+)", requirement).groups()
+        for requirement in project["project"]["dependencies"]
+    ]
+    wanted = {f"{CONDA_NAMES.get(name, name)} {bound}" for name, bound in split}
+    python = f"python {project['project']['requires-python']}"
+    assert set(recipe["requirements"]["run"]) == wanted | {python}
+    assert python in recipe["requirements"]["host"]
+    (backend,) = project["build-system"]["requires"]
+    assert backend.replace("==", " ==") in recipe["requirements"]["host"]
+
+
+def test_recipe_and_citation_have_the_version_of_the_package(recipe):
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert str(recipe["package"]["version"]) == str(citation["version"]) == sparsevae.__version__
+
+
+def test_the_public_workflow_runs_the_script_and_every_python_that_is_named(project):
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    assert any(step.get("run") == ".ci/run" for step in jobs["all"]["steps"])
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["project"]["classifiers"]))
+    assert jobs["wheel"]["strategy"]["matrix"]["python"] == named
+
+
+def test_the_hosted_documentation_is_built_with_the_locked_versions():
+    settings = yaml.safe_load((ROOT / ".readthedocs.yaml").read_text("utf-8"))
+    assert settings["sphinx"] == {"configuration": "docs/conf.py", "fail_on_warning": True}
+    assert any("requirements.lock" in step for step in settings["build"]["jobs"]["install"])
+
+
+@pytest.mark.parametrize("name", ["bug", "wish"])
+def test_the_forms_for_issues_ask_for_something(name):
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text("utf-8"))
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
