@@ -78,3 +78,10 @@ def test_the_same_seed_gives_the_same_path(data):
 def test_what_cannot_be_walked_is_said(data, options, words):
     with pytest.raises(ParameterError, match=words):
         sparsity_path(data.X, **options)
+
+
+def test_each_step_says_what_it_keeps_of_the_best_gain(path):
+    kept = path.table["gain_kept"]
+    assert kept.max() == 1.0
+    assert kept[path.chosen] > 0.9
+    assert abs(kept[3]) < 0.05  # an empty mask gains nothing

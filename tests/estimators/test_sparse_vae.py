@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from sparsevae import SparseVAE
-from sparsevae.datasets import make_anchored_factors, make_sparse_factors
+from sparsevae.datasets import load_ability_tests, make_anchored_factors, make_sparse_factors
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 
 RECIPES = ["default", "paper", "authors"]
@@ -293,3 +294,19 @@ def test_a_number_is_needed_where_factors_have_numbers(options):
         SparseVAE("auto", **options).check_parameters()
     with pytest.raises(ParameterError, match="n_factors to be one of 'auto'; got 'many'"):
         SparseVAE("many").check_parameters()
+
+
+def test_the_trade_of_simplicity_is_kept_and_saved_with_the_links_of_the_fit(tmp_path):
+    X = load_ability_tests().X
+    model = SparseVAE(5, hidden_sizes=(8,), n_init=2, max_epochs=10, random_state=0).fit(X)
+    path = model.simplicity_path_
+    assert path["chosen"].sum() == 1
+    linear = path[path["shrinkage"].notna()]
+    assert (np.diff(linear["n_nonzero"]) <= 0).all()
+    np.testing.assert_array_equal(model.path_supports_.sum((1, 2)), linear["n_nonzero"])
+    own = int(np.flatnonzero(linear["n_nonzero"] == (model.mask_ != 0).sum())[0])
+    np.testing.assert_array_equal(model.path_supports_[own], model.mask_ != 0)
+    model.save(tmp_path / "model")
+    again = SparseVAE.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.simplicity_path_, path)
+    np.testing.assert_array_equal(again.path_supports_, model.path_supports_)

@@ -170,3 +170,14 @@ def test_what_sparse_links_cost_is_known(spine):
     [own] = [gain for shrinkage, gain, _ in spine.path if shrinkage == spine.shrinkage]
     assert spine.gain_kept == pytest.approx(own / best)
     assert spine.n_linear == 2
+
+
+def test_the_links_of_every_point_are_kept_and_those_of_the_chosen_one_are_its_own(spine):
+    shrinkages = [shrinkage for shrinkage, _, _ in (*spine.path, *spine.stricter)]
+    assert shrinkages == sorted(shrinkages)
+    assert len(spine.supports) == len(shrinkages) > len(spine.path)
+    chosen = spine.supports[shrinkages.index(spine.shrinkage)]
+    np.testing.assert_array_equal(chosen, spine.factors.loadings != 0)
+    again = Spine.from_dict(spine.to_dict())
+    np.testing.assert_array_equal(again.supports, spine.supports)
+    assert again.stricter == spine.stricter

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sparsevae.aliases import TableLike
 from sparsevae.estimators.sparse_vae import SparseVAE
 from sparsevae.exceptions import ParameterError
-from sparsevae.fitting.choice import held_out_scores
+from sparsevae.fitting.choice import held_out_scores, null_module
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.ladder import ladder_phases
 from sparsevae.fitting.procedure import climb, find_starts
@@ -38,7 +38,8 @@ class SparsityPath:
     ----------
     table : DataFrame
         A row per step: ``multiple`` of the default rate, ``spike_rate`` (mean over features), ``n_nonzero``,
-        ``n_active``, held-out ``bound`` per sample, ``score`` (bound of all rows less the charge per
+        ``n_active``, held-out ``bound`` per sample, ``gain_kept`` (fraction of the best step's gain in
+        bound over no factors), ``score`` (bound of all rows less the charge per
         non-zero), ``standard_error`` of its distance from the best, ``chosen``.
     masks : ndarray of shape (n_steps, n_features, n_factors)
         Columns are the same factors at every step, those with most features at the chosen step first.
@@ -164,6 +165,9 @@ def _path(
     model: SparseVAE, data: FitData, modules: list[SparseVAEModule], multiples: np.ndarray
 ) -> SparsityPath:
     chosen, table = held_out_scores(modules, data)
+    none = held_out_scores([null_module(modules[0], data)], data)[1]["bound"][0]
+    gain = table["bound"] - none
+    table.insert(3, "gain_kept", gain / gain.max() if gain.max() > 0 else np.nan)
     masks = np.stack([module.mask.weight.detach().cpu().numpy().astype(np.float64) for module in modules])
     same = ((masks != 0) == (masks[chosen] != 0)).all((1, 2))
     within = table["score"] >= table["score"].max() - table["standard_error"]

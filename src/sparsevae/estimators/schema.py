@@ -33,6 +33,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "levels_": (_N, _ANY),
     "leftover_": (_ANY, _G, _G),
     "leftover_shares_": (_ANY,),
+    "path_supports_": (_ANY, _G, _K),
 }
 _FINITE = (
     "mask_",
@@ -45,7 +46,7 @@ _FINITE = (
     "leftover_shares_",
 )
 _TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_N,), "group_names_": (_ANY,)}
-_FRAMES = ("history_", "starts_")
+_FRAMES = ("history_", "starts_", "simplicity_path_")
 _COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")
 
 

@@ -29,6 +29,8 @@ from sparsevae.fitting.checkpoint import fit_or_resume
 from sparsevae.fitting.constraints import anchor_entries, count_linear_factors
 from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.procedure import counts_around
+from sparsevae.fitting.state import Fitted
+from sparsevae.fitting.trade import linear_supports, simplicity_path
 from sparsevae.identifiability import Certificate, Stability, certify
 from sparsevae.identifiability.confirmatory import settle_links
 from sparsevae.identifiability.records import certificate_record
@@ -177,6 +179,13 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
     starts_ : DataFrame
         The starts compared at the end: factors, non-zeros, held-out bound and the score that chose among
         them.
+    simplicity_path_ : DataFrame
+        What simpler and richer fits gain, a row per point: ``model``, ``shrinkage`` (of linear models on the
+        axes of the fit, sparser from row to row), ``n_active`` factors, ``n_nonzero`` links, held-out
+        ``gain`` over no factors in nats per row, ``gain_kept`` relative to the best, ``chosen``. Absent where
+        no fit without factors was compared.
+    path_supports_ : boolean ndarray of shape (n_points, n_features, n_factors)
+        Links at the linear points of ``simplicity_path_``; absent where networks settled the axes.
     n_features_in_, feature_names_in_, n_iter_
 
     Examples
@@ -389,6 +398,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         check_features_per_step(self.features_per_step, data.source.observation.likelihood)
         fitted = fit_or_resume(self._settings(data), data)
         self.starts_ = fitted.starts
+        self._remember_path(fitted)
         self.dropped_factors_ = fitted.dropped
         self.__dict__.pop("n_linear_factors_", None)
         if fitted.n_linear is not None:
@@ -401,6 +411,18 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
                 stacklevel=4,
             )
         return fitted.module, fitted.history
+
+    def _remember_path(self, fitted: Fitted) -> None:
+        """Keep what simpler and richer fits would have gained, and their links where axes were held."""
+        for name in ("simplicity_path_", "path_supports_"):
+            self.__dict__.pop(name, None)
+        path = simplicity_path(fitted.starts, fitted.spine)
+        if path is None:
+            return
+        self.simplicity_path_ = path
+        supports = linear_supports(fitted.spine, fitted.module.n_factors)
+        if supports is not None:
+            self.path_supports_ = supports
 
     def _finish(self, codes: Codes, data: FitData) -> None:
         module, observation = self.module_, self.module_.observation
@@ -488,6 +510,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         effects, strength = average_slopes(outputs, partial(expected_rows, module), torch.Tensor.detach)
         named = sorted(set((self.anchors or {}).values()))
         order, _ = order_factors_(module, explained, effects, strength, named)
+        if hasattr(self, "path_supports_"):
+            self.path_supports_ = self.path_supports_[:, :, order]
         position = {int(old): new for new, old in enumerate(order)}
         self.dropped_factors_ = {position[k]: why for k, why in sorted(self.dropped_factors_.items())}
 

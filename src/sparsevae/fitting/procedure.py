@@ -88,7 +88,7 @@ def fit_module(
         dropped = dict.fromkeys(dropped, "the penalty emptied its column")
     assert state.starts is not None
     settled = bool((tail == tail[-1]).all())
-    return Fitted(winner.module, history, state.starts, dropped, settled, state.n_linear)
+    return Fitted(winner.module, history, state.starts, dropped, settled, state.n_linear, state.spine)
 
 
 # -- stages --------------------------------------------------------------------------------------------------

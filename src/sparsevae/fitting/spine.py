@@ -12,7 +12,7 @@ cheapest, and on real tables that is another place in every sample (docs/researc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from sparsevae.training import Batches, StoredBatches
 __all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
 _SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
+_STRICTER = (0.3, 0.5)  # shown to readers of a fit, never chosen
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
 _FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do without
@@ -54,12 +55,18 @@ class Spine(NamedTuple):
         Shrinkage, held-out gain per row over no factors, and links, for every point of the path.
     n_linear : int
         Number of factors that parallel analysis shows, whatever is allowed.
+    stricter : sequence of (float, float, int)
+        The path goes on: points that are there to be looked at, not to be chosen.
+    supports : boolean ndarray of shape (n_points, n_features, n_factors), optional
+        Links of all rows at each point of the path and of its stricter end, on the same axes.
     """
 
     factors: LinearFactors
     shrinkage: float
     path: list[tuple[float, float, int]]
     n_linear: int
+    stricter: Sequence[tuple[float, float, int]] = ()
+    supports: np.ndarray | None = None
 
     @property
     def gain_kept(self) -> float:
@@ -75,13 +82,19 @@ class Spine(NamedTuple):
             "shrinkage": self.shrinkage,
             "path": [list(p) for p in self.path],
             "n_linear": self.n_linear,
+            "stricter": [list(p) for p in self.stricter],
+            "supports": self.supports,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spine:
         """What `to_dict` described."""
-        path = [(float(s), float(gain), int(links)) for s, gain, links in values["path"]]
-        return cls(LinearFactors(*values["factors"]), values["shrinkage"], path, values["n_linear"])
+        path, stricter = (
+            [(float(s), float(gain), int(links)) for s, gain, links in values[part]]
+            for part in ("path", "stricter")
+        )
+        factors = LinearFactors(*values["factors"])
+        return cls(factors, values["shrinkage"], path, values["n_linear"], stricter, values["supports"])
 
 
 def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
@@ -98,14 +111,20 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         return None
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
-    analyse, n_factors, path = _choose_path(data, varying, n_factors)
+    analyse, n_factors, points = _choose_path(data, varying, n_factors)
+    path, stricter = points[: len(_SHRINKAGES)], points[len(_SHRINKAGES) :]
     chosen = 0.0
     if path:
         best = max(gain for _, gain, _ in path)
         able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
         chosen = max(able) if best > 0 else _SHRINKAGES[-1]
     found = _analyse(analyse, everything, varying, n_factors)
-    return Spine(sparse_loadings(found, _samples(data, data.everything), chosen), chosen, path, count)
+    n_samples = _samples(data, data.everything)
+    sparse = {shrinkage: sparse_loadings(found, n_samples, shrinkage) for shrinkage, _, _ in points}
+    if chosen not in sparse:
+        return Spine(sparse_loadings(found, n_samples, chosen), chosen, path, count)
+    supports = np.stack([factors.loadings != 0 for factors in sparse.values()])
+    return Spine(sparse[chosen], chosen, path, count, stricter, supports)
 
 
 Path = list[tuple[float, float, int]]
@@ -124,9 +143,14 @@ def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
     path = _path(analyse, data, varying, n_factors)
     if analyse is not analyse_factors:
         rotated = _path(analyse_factors, data, varying, n_factors)
-        if max(gain for _, gain, _ in path) < _PARTS_KEEP * max(gain for _, gain, _ in rotated):
+        if _best_gain(path) < _PARTS_KEEP * _best_gain(rotated):
             return analyse_factors, n_factors, rotated
     return analyse, n_factors, path
+
+
+def _best_gain(path: Path) -> float:
+    """Of the points that may be chosen."""
+    return max(gain for _, gain, _ in path[: len(_SHRINKAGES)])
 
 
 def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:
@@ -137,7 +161,7 @@ def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int)
     null = -0.5 * np.nansum(np.square(held_out), 1).mean()
     n_samples = _samples(data, data.training)[varying]
     path = []
-    for shrinkage in _SHRINKAGES:
+    for shrinkage in (*_SHRINKAGES, *_STRICTER):
         sparse = sparse_loadings(training, n_samples, shrinkage)
         gain = float(sparse.log_likelihood(held_out).mean() - null)
         path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))

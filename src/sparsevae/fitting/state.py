@@ -23,7 +23,8 @@ __all__ = ["Candidate", "FitState", "Fitted"]
 class Fitted:
     """A fitted module with its history, the candidates compared, and whether its support had settled.
 
-    ``n_linear`` is the number of factors that a linear analysis shows, where the fit has made one.
+    ``n_linear`` is the number of factors that a linear analysis shows, where the fit has made one; ``spine``
+    the linear axes, where they were kept.
     """
 
     module: SparseVAEModule
@@ -32,6 +33,7 @@ class Fitted:
     dropped: dict[int, str]
     converged: bool
     n_linear: int | None = None
+    spine: Spine | None = None
 
 
 @dataclass

@@ -16,6 +16,7 @@ from sparsevae.identifiability.records import certificate_from_record, certifica
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT
 from sparsevae.report.numbers import rounded
 from sparsevae.report.schema import Content, Factor, Feature, Fit, History, Links, Neighbour, Refits
+from sparsevae.report.trade import build_trade
 from sparsevae.report.words import factor_label, summarise
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def build_content(
         "certificate": None if certificate is None else certificate_record(certificate),
         "history": _history(model.history_),
         "fit": _fit(model),
+        "trade": build_trade(model, links),
         "groups": _groups(model),
         "settings": {
             name: _json_value(value) for name, value in model.get_params().items() if name != "verbose"

@@ -12,7 +12,15 @@ from sparsevae.report.numbers import significant, tick
 from sparsevae.report.schema import History, ResponseCurve
 from sparsevae.report.text import shorten
 
-__all__ = ["correlation_figure", "curve_figure", "history_figure", "history_terms", "path_figure"]
+__all__ = [
+    "Frame",
+    "correlation_figure",
+    "curve_figure",
+    "history_figure",
+    "history_terms",
+    "path_figure",
+    "round_ticks",
+]
 
 _LONGEST = 80  # characters of a name in a description
 _TERMS = ("objective", "reconstruction", "kl", "mask_penalty", "noise_penalty", "weight_penalty")
@@ -28,7 +36,7 @@ def curve_figure(curve: ResponseCurve, feature: str, factor: str) -> Markup:
     feature, factor : str
         Names for the description; escaped here.
     """
-    frame = _Frame(188, 118, left=40, right=6, top=7, bottom=19)
+    frame = Frame(188, 118, left=40, right=6, top=7, bottom=19)
     points = np.asarray([value for value in curve["points"] if value is not None], dtype=float)
     line = np.asarray(curve["curve"], dtype=float)
     grid, at = np.asarray(curve["grid"], dtype=float), np.asarray(curve["at"], dtype=float)
@@ -58,13 +66,16 @@ def history_figure(history: History) -> Markup:
     terms = history_terms(history)
     if not terms:
         return Markup("")
-    frame = _Frame(760, 250, left=56, right=12, top=26, bottom=32)
+    frame = Frame(760, 250, left=56, right=12, top=26, bottom=32)
     epochs = np.asarray(history["epoch"], dtype=float)
     values = {name: _numbers(history[name]) for name in terms}
     # The first epochs are off the scale of all others: they may leave the picture.
     settled = np.concatenate([series[min(10, len(series) // 4) :] for series in values.values()])
     frame.fit(epochs[0], max(epochs[-1], epochs[0] + 1), *_padded(np.nanmin(settled), np.nanmax(settled)))
-    parts = [_phases(frame, history), frame.axes(_ticks(epochs[0], epochs[-1]), _ticks(*frame.y_range))]
+    parts = [
+        _phases(frame, history),
+        frame.axes(round_ticks(epochs[0], epochs[-1]), round_ticks(*frame.y_range)),
+    ]
     parts += [
         f'<path class="series s{i}" d="{frame.line(epochs, series)}"><title>{escape(name.replace("_", " "))}'
         "</title></path>"
@@ -81,12 +92,12 @@ def path_figure(history: History) -> Markup:
     """How many entries of the mask are not zero, epoch by epoch."""
     if not history.get("n_nonzero"):
         return Markup("")
-    frame = _Frame(760, 180, left=56, right=12, top=26, bottom=32)
+    frame = Frame(760, 180, left=56, right=12, top=26, bottom=32)
     epochs, links = np.asarray(history["epoch"], dtype=float), _numbers(history["n_nonzero"])
     frame.fit(epochs[0], max(epochs[-1], epochs[0] + 1), 0.0, 1.08 * max(links.max(), 1.0))
     parts = [
         _phases(frame, history),
-        frame.axes(_ticks(epochs[0], epochs[-1]), _ticks(0.0, float(links.max()))),
+        frame.axes(round_ticks(epochs[0], epochs[-1]), round_ticks(0.0, float(links.max()))),
     ]
     parts.append(f'<path class="series s0" d="{frame.line(epochs, links)}"/>')
     parts.append(frame.label_x("epoch"))
@@ -126,11 +137,11 @@ def correlation_figure(correlation: Sequence[Sequence[float]], names: Sequence[s
                     f'<text class="cell{strong}" x="{x + cell / 2:.1f}" y="{y + cell / 2 + 3.5:.1f}" '
                     f'text-anchor="middle">{value:.2f}</text>'
                 )
-    frame = _Frame(round(side), round(side))
+    frame = Frame(round(side), round(side))
     return frame.svg("square-figure", f"Correlations of {n} factors.", parts)
 
 
-class _Frame:
+class Frame:
     """Where data are on the paper."""
 
     def __init__(
@@ -141,18 +152,22 @@ class _Frame:
         self.x_range = self.y_range = (0.0, 1.0)
 
     def fit(self, x_low: float, x_high: float, y_low: float, y_high: float) -> None:
+        """Say which values are at the edges."""
         self.x_range, self.y_range = (float(x_low), float(x_high)), (float(y_low), float(y_high))
 
     def x(self, value: ArrayLike) -> np.ndarray:
+        """Where a value is, from the left."""
         low, high = self.x_range
         return self.left + (np.asarray(value, dtype=float) - low) / (high - low) * (self.right - self.left)
 
     def y(self, value: ArrayLike) -> np.ndarray:
+        """Where a value is, from the top; far outside it is cut."""
         low, high = self.y_range
         inside = np.clip(value, low - 0.2 * (high - low), high + 0.2 * (high - low))
         return self.bottom - (inside - low) / (high - low) * (self.bottom - self.top)
 
     def line(self, x: np.ndarray, y: np.ndarray) -> str:
+        """A path through points; those that are not finite are left out."""
         kept = np.isfinite(y)
         pairs = zip(self.x(x[kept]), self.y(y[kept]), strict=True)
         return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs) if kept.any() else "M0 0"
@@ -167,6 +182,7 @@ class _Frame:
         )
 
     def axes(self, x_ticks: Sequence[float], y_ticks: Sequence[float]) -> str:
+        """Both axes with their ticks."""
         parts = [f'<path class="axis" d="M{self.left} {self.top}V{self.bottom}H{self.right}"/>']
         for value in x_ticks:
             x = self.x(value)
@@ -185,19 +201,21 @@ class _Frame:
         return "".join(parts)
 
     def label_x(self, words: str) -> str:
+        """Words below the horizontal axis."""
         return (
             f'<text class="tick" x="{(self.left + self.right) / 2:.0f}" y="{self.height - 4}" '
             f'text-anchor="middle">{words}</text>'
         )
 
     def svg(self, kind: str, words: str, parts: Sequence[str]) -> Markup:
+        """The picture with its description."""
         return Markup(
             f'<svg class="figure {kind}" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'role="img" aria-label="{escape(words)}">{"".join(parts)}</svg>'
         )
 
 
-def _phases(frame: _Frame, history: History) -> str:
+def _phases(frame: Frame, history: History) -> str:
     names = history.get("phase") or []
     epochs = history["epoch"]
     parts, start, band = [], 0, 0
@@ -216,7 +234,7 @@ def _phases(frame: _Frame, history: History) -> str:
     return "".join(parts)
 
 
-def _ticks(low: float, high: float, most: int = 6) -> list[float]:
+def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round numbers between two others."""
     if not high > low:
         return [low]
@@ -227,8 +245,8 @@ def _ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [float(i * step) for i in range(first, int(np.floor(high / step + 1e-9)) + 1)]
 
 
-def _two_ticks(frame: _Frame) -> list[float]:
-    inside = _ticks(*frame.y_range, most=4)
+def _two_ticks(frame: Frame) -> list[float]:
+    inside = round_ticks(*frame.y_range, most=4)
     return inside if len(inside) <= 2 else [inside[0], inside[-1]]
 
 

@@ -26,6 +26,7 @@ from sparsevae.report.mask_figure import draw_mask
 from sparsevae.report.numbers import percent, signed, significant
 from sparsevae.report.schema import Content, Factor, Links
 from sparsevae.report.text import shorten, spell_value
+from sparsevae.report.trade import describe_point, draw_trade, trade_steps
 from sparsevae.report.typical import word_lists
 from sparsevae.report.words import direction_word
 from sparsevae.validation import visible
@@ -68,6 +69,9 @@ def render_html(content: Content) -> str:
         largest_share=max([factor["variance_explained"] or 0.0 for factor in factors], default=1.0) or 1.0,
         shown_links=_SHOWN_LINKS,
         mask_figure=draw_mask(content, factors),
+        trade=content["trade"],
+        steps=trade_steps(content["trade"]),
+        trade_figure=draw_trade(content["trade"]),
         curve_figure=curve_figure,
         history_figure=history_figure(history),
         history_terms=history_terms(history),
@@ -165,6 +169,11 @@ def _page_data(content: Content, factors: list[Factor]) -> JSON:
     return {
         "names": [visible(feature["name"]) for feature in content["features"]],
         "order": content["feature_order"],
+        "steps": [
+            {"point": i, "words": describe_point(point), "gone": point["gone"], "more": point["more"]}
+            for i in trade_steps(content["trade"])
+            for point in [content["trade"][i]]
+        ],
         "links": {name: column for name, column in content["links"].items() if name in kept},
         "words": [factor["words"] for factor in factors] if content["overall"] else None,
         "overall": content["overall"],

@@ -19,6 +19,7 @@ __all__ = [
     "History",
     "Links",
     "Neighbour",
+    "Point",
     "Refits",
     "ResponseCurve",
     "Sample",
@@ -137,6 +138,24 @@ class Refits(TypedDict):
     n_active: list[int]
 
 
+class Point(TypedDict):
+    """A point of the trade between links and held-out gain.
+
+    ``gone`` are links of the fit that it does without, ``more`` pairs of feature and factor that it has
+    beyond them; None where it has other axes.
+    """
+
+    model: str
+    shrinkage: Number
+    n_active: int
+    n_nonzero: int
+    gain: Number
+    gain_kept: Number
+    chosen: bool
+    gone: list[int] | None
+    more: list[list[int]] | None
+
+
 class Fit(TypedDict):
     """How the fit went."""
 
@@ -166,6 +185,7 @@ class Content(TypedDict):
     certificate: JSON | None
     history: History
     fit: Fit
+    trade: list[Point]
     groups: JSON | None
     settings: JSON
     run: JSON

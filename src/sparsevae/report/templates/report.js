@@ -165,6 +165,7 @@
   const words = { 1: "rises", "-1": "falls", 0: "no single direction" };
   const percent = (share) => (share > 0 && share < 0.005 ? "less than 1%" : `${Math.round(100 * share)}%`);
   const short = (text, longest) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+  let gone = new Set(), extra = new Map(); // links left out at the step shown, and factors of features that it adds
   const heaviest = linksOf.map((own) => Math.max(1e-12, ...own.map((link) => Math.abs(links.weight[link]))));
   const sizes = links.strength.map(Math.abs).sort((a, b) => a - b);
   const full = Math.max(sizes[Math.floor(0.95 * (sizes.length - 1))] || 1, 1e-9);
@@ -248,7 +249,14 @@
         if (row === cell.row) { g.fillStyle = theme.panel; g.fillRect(0, y, width, ROW); }
         g.fillStyle = theme.grid;
         g.fillRect(label, y + ROW - 1, Math.min(width, x0 + factors.length * column) - label, 1);
+        g.strokeStyle = theme.accent;
+        g.lineWidth = 1;
+        for (const added of extra.get(feature) ?? []) {
+          const x = x0 + added * column;
+          if (x + column >= label && x <= width) g.strokeRect(x + 1.5, y + 1.5, column - 3, ROW - 4);
+        }
         for (const link of linksOf[feature]) {
+          if (gone.has(link)) continue;
           const x = x0 + links.factor[link] * column;
           if (x + column < label || x > width) continue;
           g.fillStyle = hue(link);
@@ -290,6 +298,7 @@
       g.fillRect(0, 0, w, height);
       rows.forEach((feature, row) => {
         for (const link of linksOf[feature]) {
+          if (gone.has(link)) continue;
           g.fillStyle = hue(link);
           g.globalAlpha = 0.25 + 0.75 * intensity(link);
           g.fillRect(3 + links.factor[link] * wide, row * step, Math.max(1, wide - 0.3), Math.max(0.8, step));
@@ -310,7 +319,10 @@
       if (link !== undefined) {
         text = `${words[links.direction[link]]}; average effect ${links.effect[link].toPrecision(3)} per standard deviation; ` +
           `${percent(links.share[link])} of its variance` + (linksOf[feature].length === 1 ? "; anchor" : "") +
-          (links.selected ? `; selected in ${percent(links.selected[link])} of the refits` : "") + ".";
+          (links.selected ? `; selected in ${percent(links.selected[link])} of the refits` : "") +
+          (gone.has(link) ? "; left out by the simpler fit shown" : "") + ".";
+      } else if (extra.get(feature)?.includes(cell.column)) {
+        text = "an exact zero in this fit; the richer one shown has this link.";
       }
       const strong = document.createElement("strong"), name = document.createElement("bdi");
       name.textContent = short(names[feature], 120);
@@ -359,7 +371,33 @@
     window.addEventListener("resize", layout);
     readTheme();
     filter();
-    return { filter, repaint: () => { readTheme(); draw(); } };
+    return { filter, repaint: () => { readTheme(); draw(); }, redraw: () => { describe(); draw(); } };
+  }
+
+  // -- simplicity: walk to fits with more or fewer links -----------------------------------------------------
+
+  const simplicity = $("#simplicity"), back = $("#simplicity-back");
+  function showStep() {
+    const step = page.steps[Number(simplicity.value)];
+    gone = new Set(step.gone);
+    extra = new Map();
+    for (const [feature, factor] of step.more) extra.set(feature, [...(extra.get(feature) ?? []), factor]);
+    for (const row of all("tr[data-link]")) row.classList.toggle("gone", gone.has(Number(row.dataset.link)));
+    for (const point of all(".trade-figure .point")) {
+      point.classList.toggle("now", Number(point.dataset.point) === step.point);
+      if (point.classList.contains("now")) point.parentNode.append(point); // above others in the same place
+    }
+    const change = [];
+    if (step.gone.length) change.push(`${step.gone.length.toLocaleString("en")} of this fit left out`);
+    if (step.more.length) change.push(`${step.more.length.toLocaleString("en")} beyond it, outlined`);
+    $("#simplicity-status").textContent = step.words + (change.length ? ` Links: ${change.join(", ")}.` : "");
+    simplicity.setAttribute("aria-valuetext", step.words);
+    back.hidden = simplicity.value === simplicity.dataset.chosen;
+    if (map) map.redraw();
+  }
+  if (simplicity) {
+    simplicity.addEventListener("input", showStep);
+    back.addEventListener("click", () => { simplicity.value = simplicity.dataset.chosen; showStep(); simplicity.focus(); });
   }
 
   const focusCard = () => {
@@ -381,4 +419,5 @@
   if (factors.length > 0) map = heatMap();
   nameTheme();
   showFeatures();
+  if (simplicity) { simplicity.value = simplicity.dataset.chosen; showStep(); }
 })();
