@@ -3,9 +3,11 @@ from __future__ import annotations
 import copy
 import json
 
+import numpy as np
 import pytest
 
 from sparsevae import SparseVAE
+from sparsevae.report import build_content
 
 
 @pytest.fixture
@@ -43,3 +45,31 @@ def test_a_model_that_is_not_fitted_shows_its_parameters():
     shown = SparseVAE(n_factors=7)._repr_html_()
     assert "sparsevae-summary" not in shown
     assert "SparseVAE" in shown
+
+
+@pytest.mark.parametrize(
+    "n_linear, n_returning, n_allowed, words",
+    [
+        (5, None, 2, "A linear analysis shows 5 factors and 2 were allowed: raise n_factors"),
+        (5, 2, 8, "shows 5 factors; 2 are kept, because the others do not return in halves of the rows."),
+        (20, 2, 8, "shows 20 factors; 2 are kept"),
+        (5, None, 8, ""),  # networks settled the axes: the candidates say why
+        (5, 5, 8, ""),  # what returned was emptied later
+        (2, 2, 8, ""),
+    ],
+)
+def test_a_sentence_says_why_there_are_fewer_factors_than_shown(
+    linear_model, capsys, n_linear, n_returning, n_allowed, words
+):
+    factors = np.random.default_rng(0).normal(size=(60, 2))
+    loadings = np.repeat(np.eye(2), 3, 0) * 0.9
+    X = factors @ loadings.T + 0.3 * np.random.default_rng(1).normal(size=(60, 6))
+    model = linear_model(X, factors, loadings, verbose=1)
+    model.n_factors_, model.n_linear_factors_ = n_allowed, n_linear
+    if n_returning is not None:
+        model.n_returning_factors_ = n_returning
+    assert words in model.number_note()
+    assert bool(words) == bool(model.number_note())
+    model._announce()
+    assert capsys.readouterr().err.strip() == model.number_note()
+    assert (model.number_note() in build_content(model)["summary"]) == bool(words)

@@ -286,10 +286,8 @@ def _summarise(model: SparseVAE, data: TableFile, out: Path, seconds: float) -> 
         ):
             strongest = _list_features(top[top["factor"] == name], int(n_links))
             show(f"  {name}  {model.variance_explained_[k]:4.0%} of variance  {strongest}")
-        if getattr(model, "n_linear_factors_", 0) > model.n_factors_:
-            show(
-                f"  A linear analysis shows {model.n_linear_factors_} factors: raise --factors to allow them."
-            )
+        if note := model.number_note():
+            show(f"  {note}")
         if any(model.anchor_features().values()):
             show("  (* an anchor: a feature of this factor alone)")
     else:

@@ -381,7 +381,11 @@ class FactorEstimator(TableEstimator):
             observed=observed,
             exposure=exposure,
         )
+        self._announce()
         return self
+
+    def _announce(self) -> None:
+        """Print what the caller should know of the fit, where that was asked for."""
 
     def fit_transform(self, X: TableLike, y: object = None, **fit_params: Any) -> np.ndarray:
         """Fit the model and return the factors of the rows: as ``fit(X).transform(X)``, encoded once.
@@ -398,6 +402,7 @@ class FactorEstimator(TableEstimator):
         ndarray of shape (n_samples, n_factors)
         """
         codes = self.fit_codes(X, **fit_params)
+        self._announce()
         return codes.means().astype(codes.X.dtype, copy=False)
 
     def fit_codes(

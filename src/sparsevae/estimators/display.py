@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from html import escape
 from importlib import import_module
@@ -20,7 +21,27 @@ _NAMED = 5  # features of a factor in a notebook
 
 
 class DisplayMixin(SparseFit):
-    """Pages and notebooks."""
+    """Pages, notebooks, and a sentence."""
+
+    n_factors_: int
+    verbose: int
+
+    def number_note(self) -> str:
+        """Why there are fewer factors than a linear analysis shows, in a sentence; empty if there are not."""
+        n_linear, n_active = getattr(self, "n_linear_factors_", 0), len(self.active_factors_)
+        if not n_active or n_linear <= n_active:
+            return ""
+        shows = f"A linear analysis shows {n_linear} factors"
+        if n_active == self.n_factors_:
+            return f"{shows} and {n_active} were allowed: raise n_factors (--factors) to allow more."
+        if getattr(self, "n_returning_factors_", n_linear) < min(n_linear, self.n_factors_):
+            kept = f"{n_active} {'is' if n_active == 1 else 'are'} kept"
+            return f"{shows}; {kept}, because the others do not return in halves of the rows."
+        return ""
+
+    def _announce(self) -> None:
+        if self.verbose and (note := self.number_note()):
+            sys.stderr.write(f"{note}\n")
 
     def report(
         self,

@@ -146,7 +146,9 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         Largest number of factors of this fit.
     n_linear_factors_ : int
         Number of factors that a linear analysis shows (parallel analysis), where the fit has made one. More
-        than ``n_factors_``: the table has more factors than were allowed.
+        than are active: `number_note` says why.
+    n_returning_factors_ : int
+        Number of factors that return in halves of the rows, where linear axes were kept.
     mask_ : ndarray of shape (n_features, n_factors)
         W with exact zeros; columns in order of the variance their factors explain at the encoder's means.
     components_ : ndarray of shape (n_factors, n_features)
@@ -400,7 +402,10 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.starts_ = fitted.starts
         self._remember_path(fitted)
         self.dropped_factors_ = fitted.dropped
-        self.__dict__.pop("n_linear_factors_", None)
+        for name in ("n_linear_factors_", "n_returning_factors_"):
+            self.__dict__.pop(name, None)
+        if fitted.spine is not None:
+            self.n_returning_factors_ = fitted.spine.factors.n_factors
         if fitted.n_linear is not None:
             self.n_linear_factors_ = fitted.n_linear
         if not fitted.converged and not stop_requested():

@@ -284,6 +284,7 @@ def _fit(model: SparseVAE) -> Fit:
     dropped, names = getattr(model, "dropped_factors_", {}), model.get_feature_names_out()
     return {
         "n_epochs": int(model.n_iter_),
+        "number_note": model.number_note(),
         "not_used": [{"factor": str(names[k]), "reason": str(why)} for k, why in dropped.items()],
         "starts": [{str(key): _json_value(value) for key, value in start.items()} for start in starts],
     }

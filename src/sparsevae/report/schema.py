@@ -160,6 +160,7 @@ class Fit(TypedDict):
     """How the fit went."""
 
     n_epochs: int
+    number_note: str
     not_used: list[dict[str, str]]
     starts: list[JSON]
 

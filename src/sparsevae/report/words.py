@@ -34,6 +34,8 @@ def summarise(content: Content) -> list[str]:
         f"{used:,} of {content['n_possible_links']:,} possible links are used. "
         f"{alone} on one factor alone{naming}" + (f"; {without:,} on none." if without else "."),
     ]
+    if content["fit"]["number_note"]:
+        sentences.append(content["fit"]["number_note"])
     certificate = content["certificate"]
     if certificate is not None:
         sentences.append(_verdicts(certificate["table"]))
