@@ -62,3 +62,9 @@ def test_nothing_gained_keeps_no_share_and_nothing_compared_has_no_path(spine):
     path = simplicity_path(starts(2, bounds=(-10.5, -11.0, -10.0)), None)
     assert path["gain_kept"].isna().all()
     assert simplicity_path(starts(0).iloc[:2], spine) is None
+
+
+def test_without_held_out_rows_the_candidates_are_named_and_have_no_links(spine):
+    bare = spine._replace(path=[], stricter=(), supports=None)
+    assert list(simplicity_path(starts(0), bare)["model"]) == ["linear", "network", "none"]
+    assert linear_supports(bare, 3) is None

@@ -44,7 +44,7 @@ def simplicity_path(starts: pd.DataFrame, spine: Spine | None) -> pd.DataFrame |
         if spine is not None and spine.supports is not None and label.endswith("linear"):
             rows += _linear_rows(spine, float(gains[i]), bool(start["chosen"]))
         else:
-            name = "network" if label.endswith("network") else label
+            name = next((kind for kind in ("linear", "network") if label.endswith(kind)), label)
             counts = int(start["n_active"]), int(start["n_nonzero"])
             rows.append((name, np.nan, *counts, float(gains[i]), bool(start["chosen"])))
     path = pd.DataFrame(rows, columns=_COLUMNS)
