@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -149,7 +150,7 @@ def fit(
     patience = check_duration("--process-timeout", process_timeout)
     checkpoint = checkpoint_place(out)
     if processes > 1 and not is_one_of_several():
-        raise typer.Exit(run_processes(processes))
+        raise typer.Exit(_share(processes, checkpoint))
     if is_helper():
         _take_part(table, reading, settings, checkpoint, checkpoint_every, patience)
         return
@@ -239,6 +240,16 @@ def fit(
         if last_checkpoint(checkpoint) is not None:
             say("The same command with --resume goes on where the fit was stopped.")
         raise typer.Exit(interrupted_code(stop.number))
+
+
+def _share(processes: int, checkpoint: Path) -> int:
+    """Run the command in several processes; its exit code."""
+    code = run_processes(processes)
+    if code == interrupted_code(int(signal.SIGKILL)) and last_checkpoint(checkpoint) is not None:
+        say(
+            f"The fit is kept in {checkpoint}: --resume goes on with it."
+        )  # the one that would say so is gone
+    return code
 
 
 def _take_part(

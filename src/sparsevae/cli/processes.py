@@ -18,7 +18,7 @@ from sparsevae.training.interrupt import SIGNALS
 
 __all__ = ["end_process", "run_processes"]
 
-_GRACE = (60.0, 10.0)  # seconds to leave when another has failed: of the one that writes, and of the others
+_GRACE = (30.0, 10.0)  # seconds to leave when another has failed: of the one that writes, and of the others
 _LOOK_EVERY = 0.05  # seconds
 
 

@@ -144,11 +144,12 @@ class Group:
         try:
             collective()
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+            late = "timed out" in str(error).lower()
+            what = "does not answer" if late else "has ended"
             raise ProcessError(
-                f"Expected all {self.size} processes to go on to the end of the fit; process {self.rank} has "
-                f"lost another one, which was killed or does not answer ({reason}). Start them all again; a "
-                "fit with a checkpoint goes on from there."
+                f"Expected all {self.size} processes to go on to the end of the fit; got one that {what}, as "
+                f"process {self.rank} sees it. Start them all again: a fit with a checkpoint goes on from "
+                "there."
             ) from error
 
 
