@@ -76,6 +76,9 @@ def test_two_processes_write_the_run_of_one(table, tmp_path):
     np.testing.assert_array_equal(second != 0, first != 0)
     np.testing.assert_allclose(second, first, atol=1e-2 * np.abs(first.to_numpy()).max())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+    again = run(table, "-o", tmp_path / "two", "--max-epochs", "20", "--processes", "2", "--resume")
+    assert again.returncode == 0, again.stderr
+    assert "is finished" in again.stderr
 
 
 @pytest.mark.slow

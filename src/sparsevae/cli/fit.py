@@ -59,11 +59,12 @@ from sparsevae.runs.unfinished import check_unfinished, checkpoint_place, is_fin
 from sparsevae.runs.workbook import check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
-from sparsevae.training.processes import is_helper, is_one_of_several, join_processes
+from sparsevae.training.processes import first_says, is_helper, is_one_of_several, join_processes
 from sparsevae.validation import check_duration
 
 __all__ = ["fit"]
 
+_TO_FIT, _NOTHING_TO_DO = "fit", "nothing"  # what the first of several processes tells the others
 _TOP = 6  # features named per factor in the summary
 
 
@@ -165,6 +166,7 @@ def fit(
             with collect_warnings():
                 recover_place(out)
             if is_finished(out):
+                first_says(_NOTHING_TO_DO)
                 _say_finished(out, as_json=as_json)
                 return
         force = check_unfinished(out, resume=resume, force=force)
@@ -173,6 +175,7 @@ def fit(
             check_h5ad(table, write_to, force=force)
         if excel is not None:
             check_workbook(excel, force=force)
+        first_says(_TO_FIT)
         with collect_warnings():
             place = until_written.enter_context(take_place(out, "run"))
             check_place(out, force=force)  # again: finished work that was left there may have got its name
@@ -262,6 +265,8 @@ def _take_part(
 ) -> None:
     """Share a fit of which another process tells and which it writes."""
     with stop_on_interrupt(), collect_warnings(), join_processes(patience):
+        if first_says("") == _NOTHING_TO_DO:
+            return
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":

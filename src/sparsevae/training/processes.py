@@ -25,6 +25,7 @@ __all__ = [
     "Group",
     "alone",
     "current_group",
+    "first_says",
     "is_first_process",
     "is_helper",
     "is_one_of_several",
@@ -107,10 +108,7 @@ class Group:
 
     def from_first(self, value: Value) -> Value:
         """What the first process has."""
-        values: list[Any] = [value]
-        self._call(lambda: dist.broadcast_object_list(values, src=0))
-        found: Value = values[0]
-        return found
+        return self._call(lambda: first_says(value))
 
     def check_alike(self, value: object, what: str) -> None:
         """Refuse to go on where processes differ.
@@ -140,9 +138,9 @@ class Group:
                 self._call(lambda whole=whole: dist.broadcast(whole, src=0))  # type: ignore[misc]
                 tensor.detach().copy_(whole)
 
-    def _call(self, collective: Callable[[], object]) -> None:
+    def _call(self, collective: Callable[[], Value]) -> Value:
         try:
-            collective()
+            return collective()
         except RuntimeError as error:
             late = "timed out" in str(error).lower()
             what = "does not answer" if late else "has ended"
@@ -167,6 +165,16 @@ def is_first_process() -> bool:
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank() == 0
     return True
+
+
+def first_says(value: Value) -> Value:
+    """What the first process says, in all of them; the value itself where there is one process."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return value
+    values: list[Any] = [value]
+    dist.broadcast_object_list(values, src=0)
+    found: Value = values[0]
+    return found
 
 
 def is_one_of_several() -> bool:
@@ -197,7 +205,7 @@ def join_processes(timeout: float = _PATIENCE) -> Iterator[int]:
 
     Examples
     --------
-    >>> from sparsevae.training.processes import join_processes
+    >>> from sparsevae.training import join_processes
     >>> with join_processes() as rank:  # alone here; with torchrun one of several
     ...     rank
     0
