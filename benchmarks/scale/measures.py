@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +124,8 @@ class _Some:
         self.batches, self.n_batches = batches, n_batches
         self.n_rows = batches.n_rows * n_batches // batches.n_batches
 
-    def shuffled(self):
-        batches = self.batches.shuffled()
-        for _ in range(self.n_batches):
-            yield next(batches)
+    def shares(self, group: Any, *, shuffle: bool) -> Iterator[Any]:
+        return islice(self.batches.shares(group, shuffle=shuffle), self.n_batches)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.batches, name)

@@ -12,6 +12,7 @@ __all__ = [
     "DivergenceError",
     "OutOfMemoryError",
     "ParameterError",
+    "ProcessError",
     "SparseVAEError",
 ]
 
@@ -38,6 +39,10 @@ class DivergenceError(SparseVAEError, ArithmeticError):
 
 class OutOfMemoryError(SparseVAEError, MemoryError):
     """A model or table that needs more memory than there is."""
+
+
+class ProcessError(SparseVAEError, RuntimeError):
+    """One of several processes that fit a model together is missing or does not answer."""
 
 
 class DataWarning(UserWarning):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -61,6 +62,35 @@ def test_failures_on_a_worker_come_back_as_rows(cluster, tmp_path):
     spec = make_spec(methods=[{"name": "NMF", "estimator": "NMF"}], claims=[])
     outcome = run_spec(spec, "paper", Results(tmp_path), backend="dask", scheduler=cluster.scheduler_address)
     assert len(outcome.failures) == 3
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_nothing(cluster, tmp_path):
+    """Its runs are done by others, each once, with the same numbers."""
+    here, there = Results(tmp_path / "here"), Results(tmp_path / "there")
+    run_spec(make_spec(), "paper", here)
+    with distributed.Client(cluster) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        told = []
+
+        def kill_once(line):
+            if not told:
+                os.kill(victim, signal.SIGKILL)
+            told.append(line)
+
+        outcome = run_spec(
+            make_spec(),
+            "paper",
+            there,
+            backend="dask",
+            scheduler=cluster.scheduler_address,
+            progress=kill_once,
+        )
+        assert (outcome.n_done, len(told)) == (6, 6)
+        client.wait_for_workers(2, timeout=60)
+        assert victim not in client.run(os.getpid).values()
+    assert len(there.rows()) == len(here.rows())
+    assert numbers(there) == pytest.approx(numbers(here))
 
 
 def test_without_a_scheduler_processes_are_started_here(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -24,7 +25,16 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line on the arguments of the process."""
-    app(prog_name="sparsevae")
+    try:
+        app(prog_name="sparsevae")
+    except SystemExit as end:
+        if "WORLD_SIZE" in os.environ:  # else torch need not be imported
+            from sparsevae.cli.processes import end_process
+            from sparsevae.training.processes import is_one_of_several
+
+            if is_one_of_several():
+                end_process(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
 
 
 def _show_version(wanted: bool) -> None:

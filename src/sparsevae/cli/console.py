@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,10 +20,11 @@ import click
 import typer
 
 from sparsevae._version import __version__
-from sparsevae.exceptions import ConvergenceWarning, DataWarning, SparseVAEError
+from sparsevae.exceptions import ConvergenceWarning, DataWarning, ProcessError, SparseVAEError
 from sparsevae.io import TableFile
 from sparsevae.io.record import to_json
 from sparsevae.training.interrupt import SIGNALS, raise_interrupt
+from sparsevae.training.processes import is_helper
 from sparsevae.validation import visible
 
 __all__ = [
@@ -44,6 +46,8 @@ R = TypeVar("R")
 DEFECT = 70
 """Exit code for an error that nobody foresaw, as sysexits.h has it."""
 
+_BEFORE_HELPERS_SPEAK = 3.0  # seconds
+
 _log: ContextVar[list[str] | None] = ContextVar("log", default=None)
 
 
@@ -52,6 +56,8 @@ def say(message: str) -> None:
 
     A terminal that was closed is no reason to stop: the log has the message all the same.
     """
+    if is_helper():
+        return
     message = visible(message)
     with suppress(OSError, ValueError):
         print(message, file=sys.stderr, flush=True)
@@ -62,6 +68,8 @@ def say(message: str) -> None:
 
 def show(text: str) -> None:
     """Print a result for a person, without what names might tell a terminal to do."""
+    if is_helper():
+        return
     print("\n".join(visible(line) for line in text.split("\n")))
 
 
@@ -86,6 +94,8 @@ def say_table(table: TableFile, *notes: str) -> None:
 
 def print_json(content: object, *, compact: bool = False) -> None:
     """Print a result for machines."""
+    if is_helper():
+        return
     print(to_json(content, compact=compact))
 
 
@@ -114,6 +124,9 @@ def one_sentence_errors(command: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             if os.environ.get("SPARSEVAE_DEBUG"):
                 raise
+            if is_helper():
+                _say_for_helper(error)
+                raise typer.Exit(1) from None
             if isinstance(error, SparseVAEError | OSError | MemoryError) or _out_of_memory(error):
                 say(f"Error: {_sentence(error)}")
                 raise typer.Exit(1) from None
@@ -130,6 +143,15 @@ def one_sentence_errors(command: Callable[P, R]) -> Callable[P, R]:
 def interrupted_code(number: int = int(signal.SIGINT)) -> int:
     """Exit code of a command that a signal ended, as shells report it: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + number
+
+
+def _say_for_helper(error: BaseException) -> None:
+    """Say what is wrong in one of several processes, unless the first one has the same to say."""
+    if isinstance(error, ProcessError):
+        return
+    with suppress(KeyboardInterrupt):  # the first one has failed too, and all are to end
+        time.sleep(_BEFORE_HELPERS_SPEAK)
+        print(f"Error: {_sentence(error)} (in process {os.environ.get('RANK')})", file=sys.stderr, flush=True)
 
 
 @contextmanager

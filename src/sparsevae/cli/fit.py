@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -43,10 +44,11 @@ from sparsevae.cli.options import (
     WordsOption,
     text_settings,
 )
+from sparsevae.cli.processes import run_processes
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
-from sparsevae.exceptions import DivergenceError
+from sparsevae.exceptions import DivergenceError, ProcessError
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
@@ -57,10 +59,12 @@ from sparsevae.runs.unfinished import check_unfinished, checkpoint_place, is_fin
 from sparsevae.runs.workbook import check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
+from sparsevae.training.processes import first_says, is_helper, is_one_of_several, join_processes
 from sparsevae.validation import check_duration
 
 __all__ = ["fit"]
 
+_TO_FIT, _NOTHING_TO_DO = "fit", "nothing"  # what the first of several processes tells the others
 _TOP = 6  # features named per factor in the summary
 
 
@@ -84,6 +88,13 @@ def fit(
     checkpoint_every: Annotated[
         str,
         typer.Option(metavar="TIME", help="Time between two checkpoints, such as 30s, 5m or 1h."),
+    ] = "5m",
+    processes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes that share the rows, on this machine.")
+    ] = 1,
+    process_timeout: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="How long to wait for a process that does not answer."),
     ] = "5m",
     as_json: JsonOption = False,
     drop: DropOption = None,
@@ -137,17 +148,25 @@ def fit(
     )
     settings = check_settings(settings)
     check_duration("--checkpoint-every", checkpoint_every)
+    patience = check_duration("--process-timeout", process_timeout)
     checkpoint = checkpoint_place(out)
+    if processes > 1 and not is_one_of_several():
+        raise typer.Exit(_share(processes, checkpoint))
+    if is_helper():
+        _take_part(table, reading, settings, checkpoint, checkpoint_every, patience)
+        return
     with (
         keep_log() as log,
         _minding_checkpoint(checkpoint),
         stop_on_interrupt(_announce_stop) as stop,
+        join_processes(patience),
         ExitStack() as until_written,
     ):
         if resume:
             with collect_warnings():
                 recover_place(out)
             if is_finished(out):
+                first_says(_NOTHING_TO_DO)
                 _say_finished(out, as_json=as_json)
                 return
         force = check_unfinished(out, resume=resume, force=force)
@@ -156,6 +175,7 @@ def fit(
             check_h5ad(table, write_to, force=force)
         if excel is not None:
             check_workbook(excel, force=force)
+        first_says(_TO_FIT)
         with collect_warnings():
             place = until_written.enter_context(take_place(out, "run"))
             check_place(out, force=force)  # again: finished work that was left there may have got its name
@@ -225,6 +245,43 @@ def fit(
         raise typer.Exit(interrupted_code(stop.number))
 
 
+def _share(processes: int, checkpoint: Path) -> int:
+    """Run the command in several processes; its exit code."""
+    code = run_processes(processes)
+    if code == interrupted_code(int(signal.SIGKILL)) and last_checkpoint(checkpoint) is not None:
+        say(
+            f"The fit is kept in {checkpoint}: --resume goes on with it."
+        )  # the one that would say so is gone
+    return code
+
+
+def _take_part(
+    table: Path,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
+    checkpoint: Path,
+    checkpoint_every: str,
+    patience: float,
+) -> None:
+    """Share a fit of which another process tells and which it writes."""
+    with stop_on_interrupt(), collect_warnings(), join_processes(patience):
+        if first_says("") == _NOTHING_TO_DO:
+            return
+        data = read_table(table, **reading)
+        X = data.for_estimator()
+        if settings.get("likelihood", "auto") == "auto":
+            settings["likelihood"], _ = _likelihood_for(data)
+        model = SparseVAE(**{"random_state": 0, **settings})
+        names = None if hasattr(X, "columns") else data.feature_names
+        model.fit(
+            X,
+            feature_names=names,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            **data.sides,
+        )
+
+
 def _how(resume: bool, checkpoint: Path) -> str:
     if not resume:
         return "Fitting"
@@ -244,7 +301,7 @@ def _minding_checkpoint(checkpoint: Path) -> Iterator[None]:
     """Say where a fit that was given up can go on from; one that diverges would do so again."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ProcessError):
         if last_checkpoint(checkpoint) is not None:
             say(f"The fit is kept in {checkpoint}: --resume goes on with it.")
         raise

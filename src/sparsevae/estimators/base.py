@@ -38,7 +38,7 @@ from sparsevae.exceptions import (
     ParameterError,
 )
 from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
-from sparsevae.fitting.checkpoint import checkpoint_in
+from sparsevae.fitting.checkpoint import checkpoint_in, describe, fingerprint
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
 from sparsevae.inspection.imputation import (
     dense_table,
@@ -61,6 +61,7 @@ from sparsevae.stored import StoredTable, as_stored, is_stored
 from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.journal import keeping
+from sparsevae.training.processes import joined_fit
 from sparsevae.validation import (
     canonical_csr,
     check_choice,
@@ -433,8 +434,10 @@ class FactorEstimator(TableEstimator):
         mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        with checkpoint_in(checkpoint, checkpoint_every) as kept:
+        with joined_fit() as group, checkpoint_in(checkpoint, checkpoint_every) as kept:
             random_state = None if kept is None else kept.begin(new_random_state(self.random_state))
+            if group is not None:
+                random_state = group.from_first(random_state or new_random_state(self.random_state))
             data = self._prepare(
                 X,
                 random_state=random_state,
@@ -444,6 +447,8 @@ class FactorEstimator(TableEstimator):
                 observed=observed,
                 exposure=exposure,
             )
+            if group is not None:
+                group.check_alike((describe(self), fingerprint(data)), "table and parameters")
             with (
                 calling(callbacks) as calls,
                 torch.random.fork_rng(devices=[]),
@@ -451,7 +456,8 @@ class FactorEstimator(TableEstimator):
                 keeping(None) if kept is None else kept.keeping(self, data, calls),
             ):
                 module, history = self._fit_module(data)
-        if stop_requested() or calls.stopped:
+            stopped = stop_requested() or calls.stopped
+        if stopped:
             _say_stopped(len(history), "a callback" if calls.stopped else "the user")
         self.module_ = module.cpu().eval().requires_grad_(False)
         if module.mask is not None:

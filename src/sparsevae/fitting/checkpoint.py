@@ -6,7 +6,7 @@ import hashlib
 import numbers
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,9 +25,10 @@ from sparsevae.persistence import CheckpointFolder, open_checkpoints
 from sparsevae.stored import is_stored
 from sparsevae.training.callbacks import Calls
 from sparsevae.training.journal import Journal, current_journal, keeping
+from sparsevae.training.processes import current_group
 from sparsevae.validation import check_duration
 
-__all__ = ["Checkpoint", "checkpoint_in", "fit_or_resume"]
+__all__ = ["Checkpoint", "checkpoint_in", "describe", "fingerprint", "fit_or_resume"]
 
 _CELLS_AT_ONCE = 1 << 22  # of a table whose checksum is taken
 _NO_MATTER = ("verbose",)  # parameters that a fit does not depend on
@@ -37,6 +38,14 @@ _VERSION = f"sparsevae {__version__} with torch {torch.__version__}"
 
 class _HasParameters(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+class _Folder(Protocol):
+    path: Path
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None: ...
+
+    def write(self, header: Mapping[str, Any], values: Mapping[str, Any]) -> None: ...
 
 
 class Checkpoint:
@@ -54,7 +63,7 @@ class Checkpoint:
         If another version has written it.
     """
 
-    def __init__(self, folder: CheckpointFolder, every: float) -> None:
+    def __init__(self, folder: _Folder, every: float) -> None:
         self.folder, self.every = folder, every
         self._header: dict[str, Any] | None
         self._values: dict[str, Any]
@@ -79,7 +88,7 @@ class Checkpoint:
         DataError
             If the checkpoint belongs to another table or other settings.
         """
-        header = {"version": _VERSION, "settings": _describe(model), "table": _fingerprint(data)}
+        header = {"version": _VERSION, "settings": describe(model), "table": fingerprint(data)}
         self._check(header)
 
         def write(record: dict[str, Any]) -> None:
@@ -120,14 +129,41 @@ def checkpoint_in(path: str | Path | None, every: object) -> Iterator[Checkpoint
     every : float or str
         Time between two checkpoints inside a stage.
     """
-    seconds = check_duration("checkpoint_every", every)
+    seconds, group = check_duration("checkpoint_every", every), current_group()
     if path is None:
         yield None
         return
     if not isinstance(path, str | Path):
         raise ParameterError(f"Expected checkpoint to be the path of a directory; got {path!r}. Pass a str.")
-    with open_checkpoints(path) as folder:
-        yield Checkpoint(folder, seconds)
+    if group is None:
+        with open_checkpoints(path) as folder:
+            yield Checkpoint(folder, seconds)
+    elif group.rank:
+        yield Checkpoint(_ElsewhereFolder(Path(path), group.from_first(None)), seconds)
+    else:
+        with open_checkpoints(path) as folder:
+            yield Checkpoint(_ElsewhereFolder(folder.path, group.from_first(folder.read()), folder), seconds)
+
+
+class _ElsewhereFolder:
+    """The checkpoints of several processes: the first one alone reads and writes them."""
+
+    def __init__(
+        self,
+        path: Path,
+        found: tuple[dict[str, Any], dict[str, Any]] | None,
+        folder: CheckpointFolder | None = None,
+    ) -> None:
+        self.path, self._found, self._folder = path, found, folder
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """What the first process has read."""
+        return self._found
+
+    def write(self, header: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """Write, in the first process."""
+        if self._folder is not None:
+            self._folder.write(header, values)
 
 
 def fit_or_resume(settings: FitSettings, data: FitData) -> Fitted:
@@ -139,7 +175,7 @@ def fit_or_resume(settings: FitSettings, data: FitData) -> Fitted:
     return fit_module(settings, data, state=state, on_stage=lambda state: journal.end_stage(state.to_dict()))
 
 
-def _describe(model: _HasParameters) -> dict[str, str]:
+def describe(model: _HasParameters) -> dict[str, str]:
     """The class of an estimator and its parameters, as text that is the same for the same values."""
     parameters = model.get_params(deep=False)
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
@@ -150,7 +186,7 @@ def _describe(model: _HasParameters) -> dict[str, str]:
     return {"estimator": type(model).__name__, **named}
 
 
-def _fingerprint(data: FitData) -> str:
+def fingerprint(data: FitData) -> str:
     """Checksum of the rows of a fit with their weights, groups and sizes."""
     source, digest = data.source, hashlib.sha256()
     for array in (*_parts(source.X), source.weight, source.group, source.exposure):

@@ -15,6 +15,7 @@ from sparsevae.fitting.recipes import Looser
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import Batches
 from sparsevae.training.loop import step_threads
+from sparsevae.training.processes import current_group, summed
 
 __all__ = [
     "drop_lone_factors_",
@@ -58,14 +59,20 @@ def importance_bounds(module: SparseVAEModule, rows: Batches) -> Tensor:
     n_draws = min(max(most * 100 // rows.n_rows, fewest), most)
     generator = torch.Generator().manual_seed(0)
     bounds = []
+    group = current_group() if rows.is_shared else None
     with step_threads(module, rows):
-        for batch in rows.sequential():
+        for batch, own, n_rows, part, _ in rows.shares(group, shuffle=False):
             weights = []
             for _ in range(n_draws):
-                draw = torch.randn(batch.n_rows, module.n_factors, generator=generator).to(batch.x.device)
+                draw = torch.randn(n_rows, module.n_factors, generator=generator)[own].to(batch.x.device)
                 weights.append(module.log_weight(batch, draw))
-            bounds.append(torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws))
-    return torch.cat(bounds, -1)
+            bound = torch.logsumexp(torch.stack(weights), 0) - math.log(n_draws)
+            if group is not None:  # of the other rows nothing is known here
+                whole = bound.new_zeros(*bound.shape[:-1], n_rows)
+                whole[..., own] = bound if part else 0.0
+                bound = whole
+            bounds.append(bound)
+    return summed(group, {"bounds": torch.cat(bounds, -1)})["bounds"]
 
 
 def score_table(

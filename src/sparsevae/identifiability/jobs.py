@@ -15,6 +15,7 @@ from tqdm import tqdm
 from sparsevae.aliases import TableLike
 from sparsevae.annotations.missing import with_nan
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.training.processes import alone
 from sparsevae.validation import canonical_csr
 
 __all__ = [
@@ -49,7 +50,7 @@ def run_jobs(
         1 shows it.
     """
     if workers == 1:
-        results: Iterable[Any] = (function(*args, **kwargs) for function, args, kwargs in jobs)
+        results: Iterable[Any] = (_alone(job) for job in jobs)
     else:
         results = Parallel(n_jobs=workers, return_as="generator")(
             delayed(_single_threaded)(job) for job in jobs
@@ -116,5 +117,11 @@ def transform_params(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
 def _single_threaded(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Any:
     # In a worker process: several with several threads each would fight over the cores.
     torch.set_num_threads(1)
+    return _alone(job)
+
+
+def _alone(job: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Any:
+    # Others that share a fit with this process do not share this one.
     function, args, kwargs = job
-    return function(*args, **kwargs)
+    with alone():
+        return function(*args, **kwargs)

@@ -334,18 +334,29 @@ class LatentModule(nn.Module, ABC):
         sums["count"] = torch.as_tensor(batch.total_weight)
         return sums
 
-    def thin(self, batch: Batch, generator: torch.Generator, *, every_feature: bool = False) -> Batch:
+    def thin(
+        self,
+        batch: Batch,
+        generator: torch.Generator,
+        *,
+        every_feature: bool = False,
+        part_of: tuple[slice, int] | None = None,
+    ) -> Batch:
         """Draw the features of a training step's reconstruction, and leave out some of the encoder's inputs.
 
         Inputs left out are 0 and the others grow by 1/(1 - rate), so that averages stay what they are. An
-        encoder that may not rely on any single feature overfits less.
+        encoder that may not rely on any single feature overfits less. ``part_of`` says which rows of how many
+        these are, where they are not the whole batch.
         """
         size, rate = self.config.features_per_step, self.config.input_dropout
         if size is not None and size < self.n_features and not every_feature:
             drawn = torch.randperm(self.n_features, generator=generator)[:size].sort().values
             batch = batch._replace(features=drawn.to(batch.x.device))
         if rate:
-            kept = torch.rand(batch.x.shape, generator=generator).to(batch.x.device) >= rate
+            rows, n_rows = (slice(None), batch.n_rows) if part_of is None else part_of
+            shape = (*batch.x.shape[:-2], n_rows, batch.x.shape[-1])
+            drawn = torch.rand(shape, generator=generator)[..., rows, :]
+            kept = drawn.to(batch.x.device) >= rate
             batch = batch._replace(inputs=batch.inputs * (kept / (1.0 - rate)))
         return batch
 

@@ -4,6 +4,7 @@ from sparsevae.training.batches import Batches, RowSource
 from sparsevae.training.interrupt import stop_on_interrupt
 from sparsevae.training.loop import Phase, TrainingLog, train
 from sparsevae.training.optimizer import ProximalAdam
+from sparsevae.training.processes import join_processes
 from sparsevae.training.streams import StoredBatches
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "RowSource",
     "StoredBatches",
     "TrainingLog",
+    "join_processes",
     "stop_on_interrupt",
     "train",
 ]

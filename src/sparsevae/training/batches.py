@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +13,9 @@ from torch import Tensor
 from sparsevae.annotations.missing import has_missing
 from sparsevae.modules import Batch, Observation
 from sparsevae.stored import StoredTable
+from sparsevae.training.processes import Group
 
-__all__ = ["Batches", "RowSource"]
+__all__ = ["Batches", "RowSource", "Share"]
 
 _RESIDENT_BYTES = 2 << 30  # values and inputs up to this size are kept as tensors; else read batch by batch
 _CELLS_AT_ONCE = 1 << 22  # of a table that are in float64 at a time
@@ -88,6 +89,30 @@ class RowSource:
         return self.observation.batch(x, observed=observed, weight=weight, group=group, exposure=exposure)
 
 
+class Share(NamedTuple):
+    """The rows of a batch that one of several processes takes.
+
+    Attributes
+    ----------
+    batch : Batch
+        These rows.
+    rows : slice
+        Where they are in the whole batch.
+    n_rows : int
+        Of the whole batch.
+    part : float
+        Of the whole batch by weight; 0 for a row that fills the place of none.
+    fraction : float
+        What part of all rows the whole batch is, by weight.
+    """
+
+    batch: Batch
+    rows: slice
+    n_rows: int
+    part: float
+    fraction: float
+
+
 class Batches:
     """Shuffled or sequential batches of some rows of a table.
 
@@ -115,16 +140,41 @@ class Batches:
         if source.weight is not None:
             self.n_samples = float(source.weight[rows].double().sum()) / max(1, rows.shape[:-1].numel())
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes share the rows out; not those that replicates have of their own."""
+        return self.rows.ndim == 1
+
     def fraction(self, batch: Batch) -> float:
         """What part of the rows a batch is, each as often as its weight says."""
         if batch.weight is None:
             return batch.n_rows / self.n_rows
         return float(batch.weight.double().sum()) / batch.weight.shape[:-1].numel() / self.n_samples
 
+    def shares(self, group: Group | None, *, shuffle: bool) -> Iterator[Share]:
+        """What this process takes of each batch: all of it where there is one process."""
+        if group is None:
+            for batch in self.shuffled() if shuffle else self.sequential():
+                yield Share(batch, slice(None), batch.n_rows, 1.0, self.fraction(batch))
+            return
+        weight = self.source.weight
+        for whole in self._positions(shuffle=shuffle):
+            rows = group.rows(len(whole))
+            total = float(len(whole)) if weight is None else float(weight[whole].double().sum())
+            own = whole[rows]
+            yield self.share(self.source.batch(own) if len(own) else None, rows, len(whole), total)
+
+    def share(self, batch: Batch | None, rows: slice, n_rows: int, total: float) -> Share:
+        """A share of a batch of so many rows and so much weight; without any, a row that fills its place."""
+        own = 0.0 if batch is None else float(torch.as_tensor(batch.total_weight).double())
+        fraction = total / self.n_samples
+        if batch is None or not own:
+            return Share(self.first(1)._replace(weight=None), slice(0, 1), n_rows, 0.0, fraction)
+        return Share(batch, rows, n_rows, own / total, fraction)
+
     def shuffled(self) -> Iterator[Batch]:
         """Every row once, in batches of nearly equal size: a last crumb would be noise at full step."""
-        order = torch.randperm(self.n_rows, generator=self.generator)
-        yield from self._batches(self.rows[..., order])
+        yield from map(self.source.batch, self._positions(shuffle=True))
 
     def first(self, n_rows: int) -> Batch:
         """At most so many of the rows, as they come."""
@@ -132,7 +182,7 @@ class Batches:
 
     def sequential(self) -> Iterator[Batch]:
         """Every row once, in order."""
-        yield from self._batches(self.rows)
+        yield from map(self.source.batch, self._positions(shuffle=False))
 
     def spread(self, n_rows: int) -> Batch:
         """At most so many of the rows, evenly spread."""
@@ -140,6 +190,8 @@ class Batches:
             self.rows[torch.linspace(0, self.n_rows - 1, min(n_rows, self.n_rows)).long()]
         )
 
-    def _batches(self, rows: Tensor) -> Iterator[Batch]:
-        for part in torch.tensor_split(rows, self.n_batches, dim=-1):
-            yield self.source.batch(part)
+    def _positions(self, *, shuffle: bool) -> Iterator[Tensor]:
+        rows = self.rows
+        if shuffle:
+            rows = rows[..., torch.randperm(self.n_rows, generator=self.generator)]
+        yield from torch.tensor_split(rows, self.n_batches, dim=-1)

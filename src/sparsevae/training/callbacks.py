@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-import torch
 
 from sparsevae.exceptions import ParameterError
 from sparsevae.training.interrupt import stopping
+from sparsevae.training.processes import is_first_process
 
 __all__ = ["Callback", "Calls", "call_after_epoch", "calling"]
 
@@ -41,7 +41,7 @@ class Calls:
     def after_epoch(self, record: dict[str, Any]) -> bool:
         """Call each callback with an epoch's record; whether the fit is to end."""
         self.n_epochs += 1
-        if self.stopped or not _is_first_process():
+        if self.stopped or not is_first_process():
             return self.stopped
         plain = {"step": self.n_epochs, **_of_the_best(record)}
         for callback in self.callbacks:
@@ -98,11 +98,6 @@ def _checked(callbacks: Sequence[Callback] | None) -> list[Callback]:
             "callbacks=[print], for example."
         )
     return list(listed)
-
-
-def _is_first_process() -> bool:
-    distributed = torch.distributed
-    return not (distributed.is_available() and distributed.is_initialized()) or distributed.get_rank() == 0
 
 
 def _of_the_best(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,10 @@ from typing import Any
 
 __all__ = [
     "SIGNALS",
+    "Agreement",
     "Stop",
+    "agreeing",
+    "is_asked",
     "is_stopping",
     "raise_interrupt",
     "stop_on_interrupt",
@@ -51,7 +54,15 @@ class Stop:
     number: int = int(signal.SIGINT)
 
 
+@dataclass
+class Agreement:
+    """Whether processes that train together have agreed to stop: none may do so by itself."""
+
+    stop: bool = False
+
+
 _current: ContextVar[Stop | None] = ContextVar("stop", default=None)
+_agreement: ContextVar[Agreement | None] = ContextVar("agreement", default=None)
 _wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=None)
 
 
@@ -131,20 +142,38 @@ def stopping(wanted: Callable[[], bool]) -> Iterator[None]:
         _wanted.reset(token)
 
 
-def is_stopping() -> bool:
-    """Whether somebody has asked for a stop, without heeding it."""
+@contextmanager
+def agreeing() -> Iterator[Agreement]:
+    """Let fits in this context stop when processes have agreed to, and not before."""
+    agreement = Agreement()
+    token = _agreement.set(agreement)
+    try:
+        yield agreement
+    finally:
+        _agreement.reset(token)
+
+
+def is_asked() -> bool:
+    """Whether somebody has asked this process for a stop."""
     wanted, stop = _wanted.get(), _current.get()
     return (wanted is not None and wanted()) or (stop is not None and stop.asked)
 
 
+def is_stopping() -> bool:
+    """Whether there will be a stop, without heeding it."""
+    agreement = _agreement.get()
+    return is_asked() if agreement is None else agreement.stop
+
+
 def stop_requested() -> bool:
     """Whether training is to end now: what the loop asks after each batch."""
-    wanted = _wanted.get()
+    wanted, stop, agreement = _wanted.get(), _current.get(), _agreement.get()
+    if agreement is not None and not agreement.stop:
+        return False
     if wanted is not None and wanted():
         return True
-    stop = _current.get()
-    if stop is None or not stop.asked:
-        return False
+    if stop is None or not (stop.asked or agreement is not None):
+        return agreement is not None
     if not stop.heeded:
         stop.heeded = True
         if stop.announce is not None:

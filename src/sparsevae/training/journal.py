@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from sparsevae.exceptions import ProcessError
 from sparsevae.modules import LatentModule
 from sparsevae.training.batches import Batches
 from sparsevae.training.interrupt import is_stopping
@@ -215,7 +216,7 @@ def keeping(journal: Journal | None) -> Iterator[None]:
         yield
         if journal is not None:
             journal.close()
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, ProcessError):
         if journal is not None:
             journal.close()
         raise

@@ -18,13 +18,14 @@ from torch import Tensor
 
 from sparsevae.decoder import single_threaded_kernels
 from sparsevae.exceptions import DivergenceError
-from sparsevae.modules import LatentModule, Statistics
+from sparsevae.modules import LatentModule, Loss, Statistics
 from sparsevae.modules.mask import Rate
 from sparsevae.training.batches import Batches
 from sparsevae.training.callbacks import call_after_epoch
 from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.journal import Course, current_journal
 from sparsevae.training.optimizer import ProximalAdam
+from sparsevae.training.processes import current_group, summed
 
 __all__ = ["Phase", "Progress", "Record", "TrainingLog", "held_out_bound", "step_threads", "train"]
 
@@ -181,7 +182,9 @@ def train(
     """
     log = TrainingLog() if log is None else log
     optimizer = ProximalAdam(module, batches.n_samples) if optimizer is None else optimizer
-    mask, journal = module.mask, current_journal()
+    mask, journal, group = module.mask, current_journal(), current_group()
+    if group is not None:
+        group.copy_first_(module.state_dict())
     course = Course(module, batches, generator, optimizer, log.epochs)
     training_begins()
     begun = None if journal is None else journal.begin(course)
@@ -220,6 +223,8 @@ def train(
             if progress is not None:
                 progress(record)
             call_after_epoch(record)
+            if group is not None:
+                group.agree_to_stop()
             if journal is not None:
                 journal.after_epoch(course, place, epoch + 1, None if best is None else best.state_dict)
             if (best is not None and best.exhausted) or stop_requested():
@@ -242,15 +247,16 @@ def held_out_bound(module: LatentModule, rows: Batches) -> Tensor:
     module.eval()
     total: Tensor | float = 0.0
     generator = torch.Generator().manual_seed(0)
-    for batch in rows.sequential():
+    group = current_group() if rows.is_shared else None
+    for batch, own, n_rows, part, fraction in rows.shares(group, shuffle=False):
         # The same draws for all replicates, so that they are compared and not their luck. All of a row in one
         # step: where rows are few, a step costs more than they do.
-        draws = [torch.randn(batch.n_rows, module.n_noise, generator=generator) for _ in range(n_draws)]
+        draws = [torch.randn(n_rows, module.n_noise, generator=generator)[own] for _ in range(n_draws)]
         noise = torch.cat(draws).to(batch.x.device)
         loss = module.step(batch.repeated(n_draws), noise, rows.n_samples).loss
-        total = total - (loss.reconstruction + loss.kl) * rows.fraction(batch)
+        total = total - (loss.reconstruction + loss.kl) * (fraction if group is None else fraction * part)
     module.train(training)
-    return torch.as_tensor(total)
+    return summed(group, {"bound": torch.as_tensor(total)})["bound"]
 
 
 def _epoch(
@@ -267,31 +273,42 @@ def _epoch(
     n_samples, n_seen, seen = batches.n_samples, 0, 0.0
     terms: dict[str, Tensor] = {}
     statistics = Statistics()
+    group = current_group() if batches.is_shared else None
     if phase.full_batch:
         optimizer.zero_grad()
-    for batch in batches.sequential() if phase.full_batch else batches.shuffled():
-        fraction = batches.fraction(batch)
-        noise = torch.randn(*module.replicates, batch.n_rows, module.n_noise, generator=generator)
+    for batch, rows, n_rows, part, fraction in batches.shares(group, shuffle=not phase.full_batch):
+        # Of the whole batch, so that rows have the same noise whichever process they are in.
+        noise = torch.randn(*module.replicates, n_rows, module.n_noise, generator=generator)[..., rows, :]
         # The last steps, on all rows, are to have little noise in their gradient: all features too.
-        batch = module.thin(batch, generator, every_feature=phase.full_batch)
+        batch = module.thin(batch, generator, every_feature=phase.full_batch, part_of=(rows, n_rows))
         loss, sums = module.step(batch, noise.to(batch.x.device), n_samples)
+        if group is not None:
+            loss = Loss(loss.reconstruction * part, loss.kl * part, loss.weight_penalty / group.size)
+            if not part:
+                sums = Statistics({name: torch.zeros_like(value) for name, value in sums.items()})
         objective = (loss.reconstruction + kl_weight * loss.kl + loss.weight_penalty).sum()
         if phase.full_batch:
             (objective * fraction).backward()
         else:
             optimizer.zero_grad()
             objective.backward()
+            if group is not None:
+                group.sum_gradients_(optimizer.parameters)
             optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
         statistics = statistics + sums
         for name, value in loss._asdict().items():
             terms[name] = terms.get(name, torch.zeros_like(value)) + value.detach() * fraction
-        n_seen, seen = n_seen + batch.n_rows, seen + fraction
+        n_seen, seen = n_seen + n_rows, seen + fraction
         if n_seen < batches.n_rows and stop_requested():
             # Some of the rows are not enough for the closed forms, nor for a step with the gradient of all.
+            terms = summed(group, terms)
             return {name: value / seen for name, value in terms.items()} | module.penalties(n_samples)
     if phase.full_batch:
+        if group is not None:
+            group.sum_gradients_(optimizer.parameters)
         optimizer.step(learning_rate, hold_mask=phase.hold_mask, proximal=phase.proximal)
-    module.update(statistics, n_samples)
+    terms = summed(group, terms)
+    module.update(Statistics(summed(group, statistics)), n_samples)
     return terms | module.penalties(n_samples)
 
 

@@ -123,9 +123,14 @@ class ProximalAdam:
         self._mean, self._square = ([torch.zeros_like(w) for w in entries] for _ in range(2))
         self._steps = 0
 
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Network and mask."""
+        return [*self.network, *self.mask_adam.parameters]
+
     def zero_grad(self) -> None:
         """Forget the gradients of network and mask."""
-        for parameter in (*self.network, *self.mask_adam.parameters):
+        for parameter in self.parameters:
             parameter.grad = None
         # A step may draw no feature of a likelihood; its parameters are then left, and not given up.
         for parameter in self.module.nuisance.parameters():

@@ -9,6 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from sparsevae.training.loop import Progress, Record
+from sparsevae.training.processes import is_first_process
 
 __all__ = ["progress_bar"]
 
@@ -16,7 +17,7 @@ __all__ = ["progress_bar"]
 @contextmanager
 def progress_bar(verbose: int, total: int) -> Iterator[Progress | None]:
     """A function to call with the record of each epoch, or None where nothing is to be shown."""
-    if not verbose:
+    if not verbose or not is_first_process():
         yield None
         return
     with tqdm(total=total, unit="epoch", dynamic_ncols=True) as bar:

@@ -13,7 +13,7 @@ table is stored in larger chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from torch import Tensor
 from sparsevae.exceptions import DataError
 from sparsevae.modules import Batch
 from sparsevae.stored import StoredTable
-from sparsevae.training.batches import Batches, RowSource
+from sparsevae.training.batches import Batches, RowSource, Share
+from sparsevae.training.processes import Group
 
 __all__ = ["StoredBatches", "block_sizes"]
 
@@ -93,6 +94,11 @@ class StoredBatches(Batches):
         self.block, self.buffer = block_sizes(source.X, batch_size)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether several processes share the rows out."""
+        return True
+
+    @property
     def rows(self) -> Tensor:  # type: ignore[override]
         """Positions of the rows: 8 bytes each, so that nothing but small tables should ask for them."""
         return torch.as_tensor(np.flatnonzero(~self.left_out))
@@ -107,20 +113,60 @@ class StoredBatches(Batches):
 
     def shuffled(self) -> Iterator[Batch]:
         """Every row once, in batches of nearly equal size."""
-        n_blocks = -(-len(self.left_out) // self.block)
-        order = torch.randperm(n_blocks, generator=self.generator).numpy()
-        seed = int(torch.randint(2**31 - 1, (1,), generator=self.generator))
-        yield from self._cut(self._buffers(order, np.random.default_rng(seed)))
+        yield from self._cut(self._read(self._buffers(shuffle=True)))
 
     def sequential(self) -> Iterator[Batch]:
         """Every row once, in order."""
-        n_blocks = -(-len(self.left_out) // self.block)
-        yield from self._cut(self._buffers(np.arange(n_blocks), None))
+        yield from self._cut(self._read(self._buffers(shuffle=False)))
 
-    def _buffers(
-        self, order: np.ndarray, rng: np.random.Generator | None
-    ) -> Iterator[tuple[Any, np.ndarray]]:
-        """Rows and their positions, a buffer at a time, in random order if there is a generator for it."""
+    def shares(self, group: Group | None, *, shuffle: bool) -> Iterator[Share]:
+        """What this process takes of each batch; no other row is read."""
+        if group is None:
+            yield from super().shares(None, shuffle=shuffle)
+            return
+        small, n_larger = divmod(self.n_rows, self.n_batches)
+        sizes = np.full(self.n_batches, small)
+        sizes[:n_larger] += 1
+        ends = np.cumsum(sizes)
+        slices = {int(size): group.rows(int(size)) for size in np.unique(sizes)}
+        first = np.array([slices[int(size)].start for size in sizes]) + ends - sizes
+        last = np.array([slices[int(size)].stop for size in sizes]) + ends - sizes
+        totals, weight = sizes.astype(float), self.source.weight
+        if weight is not None:
+            totals[:] = 0.0
+        rest: tuple[Any, np.ndarray] | None = None
+        seen = made = 0
+        rows: Any
+        for positions in self._buffers(shuffle=shuffle):
+            place = np.arange(seen, seen + len(positions))
+            batch_of = np.searchsorted(ends, place, side="right")
+            if weight is not None:
+                np.add.at(totals, batch_of, weight[torch.as_tensor(positions)].double().numpy())
+            own = positions[(place >= first[batch_of]) & (place < last[batch_of])]
+            seen += len(positions)
+            [(rows, own)] = self._read([own]) if len(own) else [(None, own)]
+            if rest is not None:
+                rows = rest[0] if rows is None else _stack(rest[0], rows)
+                own = np.concatenate([rest[1], own])
+            at = 0
+            while made < self.n_batches and ends[made] <= seen:
+                size = int(sizes[made])
+                where = slices[size]
+                part = slice(at, at + where.stop - where.start)
+                batch = None
+                if part.stop > part.start:
+                    batch = self.source.observed(rows[part], torch.as_tensor(own[part]))
+                yield self.share(batch, where, size, float(totals[made]))
+                at, made = part.stop, made + 1
+            rest = (rows[at:], own[at:]) if at < len(own) else None
+
+    def _buffers(self, *, shuffle: bool) -> Iterator[np.ndarray]:
+        """Positions of rows, a buffer at a time, in the order in which they come."""
+        order = np.arange(-(-len(self.left_out) // self.block))
+        rng = None
+        if shuffle:
+            order = torch.randperm(len(order), generator=self.generator).numpy()
+            rng = np.random.default_rng(int(torch.randint(2**31 - 1, (1,), generator=self.generator)))
         per_buffer = max(1, self.buffer // self.block)
         for begin in range(0, len(order), per_buffer):
             starts = np.sort(order[begin : begin + per_buffer]) * self.block
@@ -129,11 +175,16 @@ class StoredBatches(Batches):
             positions = positions[~self.left_out[positions]]
             if not len(positions):
                 continue
-            rows = self.source.X.rows(positions)
-            if rng is not None:
-                mixed = rng.permutation(len(positions))
-                rows, positions = rows[mixed], positions[mixed]
-            yield rows, positions
+            yield positions if rng is None else positions[rng.permutation(len(positions))]
+
+    def _read(self, buffers: Iterable[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
+        """Rows at positions of any order: read in theirs."""
+        for positions in buffers:
+            order = np.argsort(positions)
+            back = np.empty_like(order)
+            back[order] = np.arange(len(order))
+            rows = self.source.X.rows(positions[order])
+            yield (rows if (order[1:] > order[:-1]).all() else rows[back]), positions
 
     def _cut(self, buffers: Iterator[tuple[Any, np.ndarray]]) -> Iterator[Batch]:
         """Batches of the sizes that `Batches` has; what is left of a buffer goes before the next one."""
