@@ -292,7 +292,7 @@ def test_a_codes_object_finds_each_row_once_when_it_is_asked_for(known, encoded)
 def test_a_fit_and_its_run_encode_each_row_once_and_check_the_table_once(
     tmp_path, encoded, monkeypatch, n_samples
 ):
-    """Effects are read off at most 2,000 rows; the run has the factors of all."""
+    """Effects are read off at most 1,000 rows; the run has the factors of all."""
     pd.DataFrame(wide_table(n_samples)).add_prefix("f").to_csv(tmp_path / "table.csv", index=False)
     table, checks = read_table(tmp_path / "table.csv"), []
     check = SparseVAE._check_table
@@ -306,7 +306,7 @@ def test_a_fit_and_its_run_encode_each_row_once_and_check_the_table_once(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         codes = model.fit_codes(table.for_estimator())
-    assert len(encoded) == min(n_samples, 2000)
+    assert len(encoded) == min(n_samples, 1000)
     run = Run.create(tmp_path / "run", model, table, codes)
     assert len(encoded) == len(set(encoded)) == n_samples
     assert checks == [True]

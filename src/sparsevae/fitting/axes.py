@@ -42,6 +42,7 @@ _SHOWN_BY = (3, 0.05)  # features, and the fraction of their variance from which
 _RETURNS = (0.6, 0.9)  # rank correlations of factors that do not return, and that do
 _COST = 0.5  # of a factor that does not return
 _NEARLY = 0.1  # of the best worth, that a larger number of factors may lack
+_LAST = 0.5  # what the last of few factors must be worth
 _MORE = 0.1  # factors, that it must bring back beyond those of the best
 _PARTS_CLEARLY = 1.1  # times the worth of rotated factors, to prefer parts
 
@@ -99,8 +100,9 @@ def _best_count(
 ) -> tuple[float, int]:
     """What the best number of factors is worth, and that number or a larger one.
 
-    The largest is taken that is worth nearly as much and brings more factors back. Numbers come in decreasing
-    order; as n factors are worth n at most, the search ends early.
+    The largest is taken that is worth nearly as much and brings more factors back; of few factors the last
+    must be worth half a factor. Numbers come in decreasing order; as n factors are worth n at most, the
+    search among many ends early.
     """
     ahead: list[int] = []  # the analyses of all halves ask for the same numbers, one after the other
 
@@ -113,14 +115,17 @@ def _best_count(
     pairs = [[_codes(analyses, X, rows, asked()) for rows in halves] for halves in halvings]
     values: dict[int, float] = {}
     for count in counts:
-        if values and count <= max(values.values()):
+        if values and count <= max(values.values()) and max(values) > _FEW:
             break
         ahead.append(count)
         values[count] = float(np.mean([worth(_matches(next(a), next(b)), count) for a, b in pairs]))
     best = max(values, key=lambda count: values[count])
     value, least = values[best], _returned(values[best], best) + _MORE
     larger = [k for k, v in values.items() if v >= value - _NEARLY * abs(value) and _returned(v, k) >= least]
-    return value, max([best, *larger])
+    chosen = max([best, *larger])
+    while chosen <= _FEW and values[chosen] - values.get(chosen - 1, -math.inf) < _LAST:
+        chosen -= 1
+    return values[chosen], chosen
 
 
 def _returned(value: float, n_factors: int) -> float:

@@ -29,6 +29,8 @@ __all__ = [
     "spread_rows",
 ]
 
+_INPUTS_AT_ONCE = 4096  # rows of a sparse table that are dense at a time
+
 _DRAWS = 8
 _CELLS_AT_ONCE = 1 << 20
 _ROWS_AT_ONCE = (16, 512)
@@ -127,11 +129,14 @@ class Codes:
 
     def inputs(self, rows: np.ndarray) -> np.ndarray:
         """What the encoder sees of some rows, NaN for what is missing: (n_rows, n_features)."""
-        batch = self.batch(rows)
-        inputs = batch.inputs.numpy()
-        if batch.observed is None:
-            return inputs
-        return np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
+        blocks = []
+        for begin in range(0, max(len(rows), 1), _INPUTS_AT_ONCE):
+            batch = self.batch(rows[begin : begin + _INPUTS_AT_ONCE])
+            inputs = batch.inputs.numpy()
+            if batch.observed is not None:
+                inputs = np.where(batch.observed.numpy(), inputs, np.float32(np.nan))
+            blocks.append(inputs)
+        return np.concatenate(blocks)
 
     def map(self, function: Callable[..., Tensor], *known: np.ndarray) -> np.ndarray:
         """Apply a function of the module, some rows and what is known of them to all rows: see `map_rows`."""
