@@ -29,6 +29,7 @@ Positions: TypeAlias = np.ndarray | range
 
 __all__ = ["FitData", "linear_inputs", "named_likelihood", "prepare"]
 
+_INPUTS_AT_ONCE = 4096  # rows of a sparse table that are dense at a time
 _CELLS_AT_ONCE = 1 << 22
 _ROWS_AT_ONCE = (16, 4096)
 _MOST_DROPPED = 0.1  # of an encoder's inputs in a training step
@@ -245,13 +246,18 @@ def linear_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
         share = batches.source.weight[batches.rows].double().numpy()
         share = share * min(1.0, max_rows / share.sum())
         times = np.diff(np.floor(np.cumsum(share) + 0.5), prepend=0.0).astype(np.intp)
-        batch = batches.source.batch(batches.rows[torch.as_tensor(np.repeat(np.arange(len(times)), times))])
+        chosen = batches.rows[torch.as_tensor(np.repeat(np.arange(len(times)), times))]
     else:
-        batch = batches.spread(max_rows)
-    inputs = batch.inputs.cpu().numpy()
-    if batch.observed is not None:
-        inputs = np.where(batch.observed.cpu().numpy(), inputs, np.float32(np.nan))
-    return inputs
+        n_rows = min(max_rows, batches.n_rows)
+        chosen = batches.rows[torch.linspace(0, batches.n_rows - 1, n_rows).long()]
+    blocks = []
+    for positions in chosen.split(_INPUTS_AT_ONCE):
+        batch = batches.source.batch(positions)
+        inputs = batch.inputs.cpu().numpy()
+        if batch.observed is not None:
+            inputs = np.where(batch.observed.cpu().numpy(), inputs, np.float32(np.nan))
+        blocks.append(inputs)
+    return np.concatenate(blocks)
 
 
 def named_likelihood(

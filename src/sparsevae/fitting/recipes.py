@@ -134,7 +134,7 @@ class SpineFirst:
         Last epochs on all rows.
     """
 
-    check: float = 0.5
+    check: float = 0.7
     small_starts: int = 8
     large_starts: int = 1
     ladder: Lengths = Lengths(600, 40, 130)
