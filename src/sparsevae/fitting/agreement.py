@@ -98,9 +98,11 @@ def agreeing_networks(
     best = max(gains.values())
     much = best >= _MUCH
     least = max(_LEAST * (1.0 - data.holes) ** _HOLES_COST, _AS_WELL * best)
+    # One factor is soon agreed upon: without a clear gain the smallest of several numbers proves nothing.
+    fewest = min(counts) if len(counts) > 2 and not much else 0
     agreed = []
     for k in sorted(tried):
-        if gains[k] >= (1.0 if much else least):
+        if k > fewest and gains[k] >= (1.0 if much else least):
             both = [codes(halves[0], first[k][1], k), codes(halves[1], second[k][1], k)]
             if matched_correlations(*both).min() >= (_RETURNS if much else _RETURNS_CLOSELY):
                 agreed.append(k)
