@@ -25,6 +25,7 @@ class _PiecesTable(StoredTable):
         self._last: tuple[int, np.ndarray] | None = None
 
     def _piece(self, p: int) -> np.ndarray:
+        """The rows of one piece; every kind of table reads them in its own way."""
         raise NotImplementedError
 
     def _read(self, begin: int, end: int) -> np.ndarray:
