@@ -73,7 +73,7 @@ def compare(arguments: argparse.Namespace) -> None:
     rows = pd.read_csv(out).to_dict("records") if out.exists() and not arguments.fresh else []
     done = {(row["table"], row["source"], row["repeat"]) for row in rows}
     names = arguments.tables.split(";") if arguments.tables else list(cases())
-    with _other_tree(arguments.against) as theirs, tempfile.TemporaryDirectory() as folder:
+    with other_tree(arguments.against) as theirs, tempfile.TemporaryDirectory() as folder:
         trees = {"ours": ROOT, "theirs": theirs}
         for name in names:
             load, likelihood, n_factors = cases()[name]
@@ -177,7 +177,7 @@ def _run(tree: Path, job: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _other_tree(revision: str) -> Iterator[Path]:
+def other_tree(revision: str) -> Iterator[Path]:
     """The files of another revision, in a worktree that goes when it is no longer needed."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"

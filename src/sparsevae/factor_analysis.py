@@ -240,12 +240,13 @@ def find_parts(X: np.ndarray, n_factors: int, n_iterations: int = _ITERATIONS) -
     L = parts.components_.T.astype(np.float64)
     L = L / np.maximum(np.linalg.norm(L, axis=0), 1e-12)
     moments, squares = np.eye(n_factors), np.square(X).mean(0)
+    correlation = X.T @ X / len(X) if X.shape[1] <= min(_EXACT_SIZE, len(X)) else None
     uniqueness = np.full(len(L), 0.7)
     for _ in range(_PART_ITERATIONS):
         factors = LinearFactors(L, moments, uniqueness)
-        codes = X @ factors.maps()
-        products = X.T @ codes / len(X)
-        moments = factors.posterior_covariance() + codes.T @ codes / len(X) + _JITTER * np.eye(n_factors)
+        maps = factors.maps()
+        products = X.T @ (X @ maps) / len(X) if correlation is None else correlation @ maps
+        moments = factors.posterior_covariance() + maps.T @ products + _JITTER * np.eye(n_factors)
         explained = 2.0 * (L * products).sum(1) - np.einsum("jk,kl,jl->j", L, moments, L)
         uniqueness = np.clip(squares - explained, *_UNIQUENESS)
     scale = np.sqrt(np.diag(moments))

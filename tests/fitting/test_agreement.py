@@ -5,8 +5,10 @@ from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors, make_sparse_factors
 from sparsevae.fitting.agreement import agreeing_networks
 from sparsevae.fitting.axes import matched_correlations
+from sparsevae.metrics import support_f1
 
-EASY, HARD = (-1e6, -1e6), (-50.0, 1e6)  # bounds without factors and of the linear model
+# Bounds without factors and of the linear model: one that predicts worse, better, and about as well.
+EASY, HARD, ALIKE = (-1e6, -1e6), (-50.0, 1e6), (-1e3, -20.0)
 
 
 def test_factors_are_matched_whatever_their_order_and_sign():
@@ -22,7 +24,8 @@ def test_a_constant_code_matches_nothing():
 def test_networks_agree_where_there_are_factors_to_identify():
     X = make_anchored_factors(800, 20, 2, random_state=0).X
     settings, data = SparseVAE(4, random_state=0, n_init=4, max_epochs=60).prepare_fit(X)
-    assert [found.n_factors for found in agreeing_networks(settings, data, [2], EASY, None)] == [2]
+    both = agreeing_networks(settings, data, [2], EASY, None)
+    assert [found.n_factors for found in both] == [2, 2]  # the networks of two halves
 
 
 def test_networks_do_not_agree_on_noise():
@@ -37,6 +40,16 @@ def test_a_network_must_predict_better_than_the_linear_model():
     assert agreeing_networks(settings, data, [2], HARD, None) == []
 
 
+def test_networks_of_ordered_answers_must_predict_much_better():
+    X = np.digitize(make_anchored_factors(800, 20, 2, random_state=0).X, [-1.0, 0.0, 1.0]).astype(float)
+    model = SparseVAE(4, likelihood="ordinal", random_state=0, n_init=4, max_epochs=60)
+    settings, data = model.prepare_fit(X)
+    both = agreeing_networks(settings, data, [2], EASY, None)
+    assert [found.n_factors for found in both] == [2, 2]  # the networks of two halves
+    settings, data = model.prepare_fit(X)
+    assert agreeing_networks(settings, data, [2], ALIKE, None) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
 def test_the_factors_of_the_paper_are_left_to_networks(correlation):
@@ -44,3 +57,21 @@ def test_the_factors_of_the_paper_are_left_to_networks(correlation):
     model = SparseVAE(5, random_state=0).fit(X)
     assert len(model.active_factors_) == 2
     assert "linear" not in " ".join(model.starts_["start"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [20, 22, 38])
+def test_one_unlucky_network_does_not_hide_what_larger_ones_agree_on(seed):
+    data = make_anchored_factors(2000, 60, 6, correlation=0.6, random_state=seed)
+    model = SparseVAE(10, random_state=seed).fit(data.X)
+    assert len(model.active_factors_) == 6
+    assert support_f1(data.mask, model.mask_) > 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_curved_small_tables_get_as_many_starts_as_they_need(seed):
+    data = make_sparse_factors(500, correlation=0.8, random_state=seed)
+    model = SparseVAE(5, random_state=seed).fit(data.X)
+    assert len(model.active_factors_) == 2
+    assert support_f1(data.mask, model.mask_) > 0.99

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsevae.factor_analysis import analyse_counts, analyse_factors
@@ -42,6 +43,13 @@ def test_one_factor_fewer_is_taken_where_as_many_return():
 def test_far_too_many_factors_come_down_to_those_that_return():
     X = standardised(blocks(3, 10, np.random.default_rng(0), 300))
     assert choose_axes(X, 20, counts=False)[1] == 3
+
+
+def test_the_order_of_rows_does_not_choose_the_number_of_factors_of_ordered_answers(real_data):
+    X = pd.read_csv(real_data("bfi.csv"), index_col=0).iloc[:, :25].to_numpy(dtype=float)
+    X = (X - np.nanmean(X, 0)) / np.nanstd(X, 0)
+    X = X[np.random.default_rng(3).permutation(len(X))]  # ten halvings of these rows show six
+    assert choose_axes(X, 6, counts=False) == (analyse_factors, 5)
 
 
 def test_few_rows_say_nothing():

@@ -17,6 +17,7 @@ from sparsevae.fitting.choice import (
     parsimonious,
     pays_for_loadings,
     reasons,
+    simplest,
 )
 from sparsevae.fitting.recipes import Looser
 from sparsevae.modules import SparseVAEModule
@@ -180,3 +181,21 @@ def test_the_empty_mask_has_every_feature_at_its_mean(fit, make_model, make_tabl
     total = data.feature_mean.sum().expand(3) if observation.total_columns.any() else None
     mean = observation.to_user_units(observation.likelihood.mean(output, size=size, total=total))
     np.testing.assert_allclose(mean.detach(), np.tile(X.mean(0), (3, 1)), rtol=1e-4)
+
+
+def test_the_first_candidate_that_keeps_enough_of_the_gain_is_the_simplest():
+    noisy = bounds_at(-2.1, -2.0, -4.0, spread=0.1)
+    assert simplest(noisy, 0.9) == 0
+    assert simplest(noisy, 0.99) == 1
+
+
+@pytest.mark.parametrize("gain, expected", [(0.05, 2), (0.5, 1)])
+def test_a_gain_that_chance_may_have_is_none(gain, expected):
+    noisy = bounds_at(-2.0 - gain, -2.0 + gain, -2.0, spread=0.5)
+    assert simplest(noisy, 0.9) == expected
+
+
+def test_rows_of_weight_two_are_rows_that_come_twice():
+    noisy = bounds_at(-1.9, -1.85, -2.0, spread=0.6)
+    twice = simplest(np.concatenate([noisy, noisy], 1), 0.9)
+    assert simplest(noisy, 0.9, np.full(noisy.shape[1], 2.0)) == twice

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsevae import SparseVAE
+from sparsevae.datasets import make_anchored_factors
 from sparsevae.fitting import RECIPES, get_recipe
 from sparsevae.fitting.procedure import (
     SINGLE_RATE_STAGES,
@@ -193,3 +194,8 @@ def test_a_fit_that_was_interrupted_goes_on(saved_fit, tmp_path):
     settings, data = prepare("small")
     resumed = fit_module(settings, data, state=read_state(tmp_path, "climb", data))
     assert_equal_fits(resumed, saved_fit("small")[1])
+
+
+def test_a_table_without_factors_has_converged():
+    noise = make_anchored_factors(1000, 7, 0, random_state=0).X[:500]
+    assert len(SparseVAE(5, random_state=0).fit(noise).active_factors_) == 0  # and warnings are errors

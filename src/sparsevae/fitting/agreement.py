@@ -1,13 +1,16 @@
 """Whether networks find the same factors in two halves of the rows: where they do, they may settle the axes.
 
 On tables with factors that a network can identify (anchors, clear zeros), plain VAEs fitted to disjoint
-halves and turned to sparse slopes agree on every factor, and disagree on one that is too many. On most real
-tables they agree on few, and the axes of the linear spine come back more often.
+halves and turned to sparse slopes agree on every factor, and disagree on one that is too many: the number of
+factors that return is the number there is. On most real tables they agree on few, or one factor more disturbs
+the others, and the axes of the linear spine come back more often.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,13 +27,17 @@ from sparsevae.training.loop import Progress, held_out_bound
 __all__ = ["agreeing_networks"]
 
 _MUCH = 1.08  # gain of a network that predicts much better, in gains of the linear model
+_MUCH_OF_LEVELS = 1.15  # the same of ordered answers: bfi gives 1.04 to 1.11, known factors 1.2 and above
 _RETURNS = 0.8  # rank correlation of a factor that the other half shows too, where they predict much better
 _RETURNS_CLOSELY = 0.97  # the same elsewhere: known factors are at 0.98 and above, those of bfi at 0.96
-_LEAST = 0.8  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
+_RETURNS_IN_COUNTS = 0.75  # the same of counts, whose rows say less: known factors are all at 0.8 to 0.9
+_RETURNS_ALONE = 0.9  # the same, at least, of networks that have just the factors agreed upon
+_BLUR = 0.25  # power of the fraction of values seen, by which these correlations are less
+_LEAST = 0.3  # gain of a network that is fitted to half of the rows, in gains of the linear model of all
 _HOLES_COST = 2.0  # power of the fraction that is seen, by which that gain is less where values are missing
-_AS_WELL = 0.97  # of the best gain of the numbers of factors tried
+_AS_WELL = 0.95  # of the best gain of the numbers of factors tried; that of one start is not exact
 _TRIED = 2  # numbers of factors in the second half of a large table, those that predict best in the first
-_ON = 0.4  # of their epochs, for which networks that agree are trained with all rows
+_ON = (0.8, 0.4)  # of their epochs, for which networks of small and large tables go on with all rows
 _ROWS = 2000  # rows on which the two sets of codes are compared
 
 
@@ -43,8 +50,11 @@ def agreeing_networks(
 ) -> list[Candidate]:
     """Networks that agree with another one on all of their factors, each fitted to half of the training rows.
 
-    Networks that predict much better than a linear model must agree for one number of factors; others
-    closely, and for a number that predicts as well as any.
+    Factors that are there are found again by networks that have one more, beside one that is not. So networks
+    agree on as many factors as return between the halves; a network with this number must predict as well as
+    any. If none predicts much better than the linear model, the factors must return closely, in networks that
+    have more of them if such are tried, and those that have just these must not lose one. Networks of ordered
+    answers are then not asked: now and then they agree closely on axes that the next start does not show.
 
     Parameters
     ----------
@@ -60,78 +70,111 @@ def agreeing_networks(
     -------
     list of Candidate
         For each number of factors on which they agree the better of the two, trained on with all rows and
-        turned to sparse slopes: where a ladder begins. Of a small table new networks for all numbers, if
-        there is agreement on one: a ladder for each is cheap there, and tells better than few starts how many
-        factors there are.
+        turned to sparse slopes: where a ladder begins. Of a small table both, for all numbers, if there is
+        agreement on one: a ladder for each is cheap there, and tells better how many factors there are.
     """
-    first_spine = settings.recipe.spine
-    assert first_spine is not None
-    order = torch.as_tensor(data.random_state.permutation(data.training.n_rows))
-    halves = [
-        replace(
-            data, training=Batches(data.source, data.training.rows[half], data.batch_size, data.generator)
-        )
-        for half in order.tensor_split(2)
-    ]
-    epochs = max(1, round(first_spine.check * settings.budget(data).dense))
-    few = replace(settings, n_init=first_spine.n_starts(settings.small, settings.n_init))
-    scored = data.validation if data.validation is not None else data.training
-    batch = data.everything.spread(_ROWS)
+    recipe = settings.recipe.spine
+    assert recipe is not None
+    null, linear = bounds
+    few = replace(settings, n_init=recipe.n_starts(settings.small, settings.n_init))
+    epochs = max(1, round(recipe.check * settings.budget(data).dense))
+    one, other = _halves(data)
 
-    def networks(half: FitData, counts: list[int]) -> dict[int, tuple[float, VAEModule, TrainingLog]]:
-        """The best network for each number of factors: its held-out bound, itself, its history."""
-        found = dense_starts(few, half, counts, epochs, progress)
-        return {
-            k: (float(held_out_bound(vae, scored)), vae, log)
-            for k, (vae, log) in zip(counts, found, strict=True)
-        }
+    def networks(settings: FitSettings, half: FitData, counts: list[int]) -> dict[int, _Network]:
+        """The best network for each number of factors."""
+        rows = data.validation if data.validation is not None else data.training
+        found = dict(zip(counts, dense_starts(settings, half, counts, epochs, progress), strict=True))
+        scale = max(linear - null, 1e-9)
+        gains = {k: (float(held_out_bound(vae, rows)) - null) / scale for k, (vae, _) in found.items()}
+        lost = {k: -math.inf for k, gain in gains.items() if not math.isfinite(gain)}  # it diverged
+        return {k: _Network((gains | lost)[k], *network) for k, network in found.items()}
+
+    first = networks(few, one, counts)
+    best = max(network.gain for network in first.values())
+    least = _LEAST * (1.0 - data.holes) ** _HOLES_COST
+    if best < least:  # the other half would hardly do better
+        return []
+    ordered = bool(data.source.observation.level_columns.all())
+    gain_of_much = _MUCH_OF_LEVELS if ordered else _MUCH
+    if settings.small and best >= gain_of_much:
+        # Curved tables have many poor optima: as many starts as a fit without a spine would have.
+        few = settings
+        first = networks(few, one, counts)
+    tried = sorted(counts, key=lambda k: -first[k].gain)[: None if settings.small else _TRIED]
+    second = networks(few, other, tried)
+    better = first | {k: max(first[k], second[k], key=lambda network: network.gain) for k in tried}
+    best = max(network.gain for network in better.values())
+    much = best >= gain_of_much
+    if ordered and not much:
+        return []
+    least = 1.0 if much else max(least, _AS_WELL * best)
+    # One factor is soon agreed upon: without a clear gain the smallest of several numbers proves nothing.
+    fewest = min(counts) if len(counts) > 2 and not much else 0
+    batch = data.everything.spread(_ROWS)
 
     def codes(half: FitData, vae: VAEModule, count: int) -> np.ndarray:
         with torch.no_grad():
             return sparse_start(few, half, vae.clone()).encode(batch)[0].cpu().numpy()[:, :count]
 
-    first = networks(halves[0], counts)
-    tried = sorted(counts, key=lambda k: -first[k][0])[: None if settings.small else _TRIED]
-    second = networks(halves[1], tried)
-    null, linear = bounds
-    gains = {k: (max(first[k][0], second[k][0]) - null) / max(linear - null, 1e-9) for k in tried}
-    best = max(gains.values())
-    much = best >= _MUCH
-    least = max(_LEAST * (1.0 - data.holes) ** _HOLES_COST, _AS_WELL * best)
-    # One factor is soon agreed upon: without a clear gain the smallest of several numbers proves nothing.
-    fewest = min(counts) if len(counts) > 2 and not much else 0
-    agreed = []
-    for k in sorted(tried):
-        if k > fewest and gains[k] >= (1.0 if much else least):
-            both = [codes(halves[0], first[k][1], k), codes(halves[1], second[k][1], k)]
-            if matched_correlations(*both).min() >= (_RETURNS if much else _RETURNS_CLOSELY):
-                agreed.append(k)
-    if agreed and settings.small:
-        agreed = counts
-    better = [max(first[k], second[k], key=lambda network: network[0]) for k in agreed]
-    return _starts(few, data, agreed, [network[1:] for network in better], epochs, progress)
+    counted = bool(data.source.observation.count_columns.all())
+    returns = _RETURNS if much else _RETURNS_IN_COUNTS if counted else _RETURNS_CLOSELY
+    returns *= (1.0 - data.holes) ** _BLUR
+    agreed, refuted = set(), set()
+    for k in (k for k in tried if k > fewest and min(first[k].gain, second[k].gain) > -math.inf):
+        matches = matched_correlations(codes(one, first[k].vae, k), codes(other, second[k].vae, k))
+        n_returned = int((matches >= returns).sum())
+        if much or n_returned < k or k == max(counts):
+            agreed.add(n_returned)
+        if not much and matches.min() < min(returns, _RETURNS_ALONE):
+            refuted.add(k)
+    agreed = {k for k in agreed.intersection(counts) - refuted if k > fewest}
+    for k in sorted(agreed):
+        if better[k].gain < least and not settings.small:
+            # Larger networks have found these factors; this one had one start, and needs more.
+            better[k] = max(better[k], networks(settings, one, [k])[k], key=lambda network: network.gain)
+    agreed = {k for k in agreed if better[k].gain >= least}
+    if settings.small and agreed:
+        both = [(k, n) for k in counts for n in (first[k], second[k]) if n.gain > -math.inf]
+        return _starts(few, data, both, epochs, progress)
+    return _starts(few, data, [(k, better[k]) for k in sorted(agreed)], epochs, progress)
+
+
+class _Network(NamedTuple):
+    """A plain VAE of half of the rows; its gain on held-out rows, in gains of the linear model of all."""
+
+    gain: float
+    vae: VAEModule
+    log: TrainingLog
+
+
+def _halves(data: FitData) -> list[FitData]:
+    """The training rows in two halves, by chance."""
+    order = torch.as_tensor(data.random_state.permutation(data.training.n_rows))
+    rows = [data.training.rows[half] for half in order.tensor_split(2)]
+    return [replace(data, training=Batches(data.source, r, data.batch_size, data.generator)) for r in rows]
 
 
 def _starts(
     settings: FitSettings,
     data: FitData,
-    counts: list[int],
-    networks: list[tuple[VAEModule, TrainingLog]],
+    networks: list[tuple[int, _Network]],
     epochs: int,
     progress: Progress | None,
 ) -> list[Candidate]:
-    """Networks of half of the rows, trained on with all of them and turned to sparse slopes.
-
-    Of a small table half of the rows are few, and new networks cost little.
-    """
-    if settings.small and counts:
-        networks = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
+    """Networks of half of the rows, trained on with all of them and turned to sparse slopes."""
+    rate = settings.effort.speed * settings.learning_rate
+    on = _ON[0] if settings.small else _ON[1]
+    phases = [Phase("dense", max(1, round(on * epochs)), (rate, 0.1 * rate))]
+    vaes, logs = [network.vae for _, network in networks], [network.log for _, network in networks]
+    if settings.small and networks:  # side by side, where the cost is Python's
+        together = VAEModule.stack(vaes)
+        log = train(together, data.training, phases, generator=data.generator, progress=progress)
+        vaes = [together.select(r) for r in range(len(vaes))]
+        logs = [before.followed_by(log.of(r)) for r, before in enumerate(logs)]
     else:
-        rate = settings.effort.speed * settings.learning_rate
-        phase = Phase("dense", max(1, round(_ON * epochs)), (rate, 0.1 * rate))
-        for vae, log in networks:
-            train(vae, data.training, [phase], generator=data.generator, progress=progress, log=log)
+        for vae, log in zip(vaes, logs, strict=True):
+            train(vae, data.training, phases, generator=data.generator, progress=progress, log=log)
     return [
-        Candidate(sparse_start(settings, data, vae), log, count)
-        for count, (vae, log) in zip(counts, networks, strict=True)
+        Candidate(sparse_start(settings, data, vae), log, k)
+        for (k, _), vae, log in zip(networks, vaes, logs, strict=True)
     ]

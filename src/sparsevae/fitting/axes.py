@@ -35,6 +35,8 @@ Analyses = Callable[[np.ndarray, Iterable[int]], Iterator[LinearFactors]]
 _FEWEST_ROWS = 200  # halves of fewer say little
 _FEW = 8  # factors; for more, halvings are fewer because each is slow
 _HALVINGS = (10, 8)  # of few factors and of many
+# Of few features they cost little: a sixth factor of bfi is worth 0.2, with ten halvings now and then 0.5.
+_MORE_HALVINGS, _FEW_FEATURES = 40, 100
 # Numbers of factors that are tried: far enough from each other that other rows lead to the same one.
 _SERIES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 60, 80, 100)
 _FEATURES = 1000  # compared, at most
@@ -44,6 +46,7 @@ _COST = 0.5  # of a factor that does not return
 _NEARLY = 0.1  # of the best worth, that a larger number of factors may lack
 _LAST = 0.5  # what the last of few factors must be worth
 _MORE = 0.1  # factors, that it must bring back beyond those of the best
+_PARTS_HALVINGS = 4  # to compare parts with factors: they differ by more than a halving does
 _PARTS_CLEARLY = 1.1  # times the worth of rotated factors, to prefer parts
 
 
@@ -63,11 +66,13 @@ def choose_axes(X: np.ndarray, n_factors: int, *, counts: bool) -> tuple[Analysi
         return analyse_factors, n_factors
     X = X[:, :: math.ceil(X.shape[1] / _FEATURES)]
     n_factors = min(n_factors, X.shape[1] - 1)
-    halvings = _halve(len(X), _HALVINGS[n_factors > _FEW])
+    few = n_factors <= _FEW
+    n_halvings = _MORE_HALVINGS if few and X.shape[1] <= _FEW_FEATURES else _HALVINGS[not few]
+    halvings = _halve(len(X), n_halvings)
     value, found = _best_count(analyse_counts, X, halvings, _fewer(n_factors))
     if counts:
         tried = [n_factors, math.ceil(n_factors / 2)] if n_factors > _FEW else [n_factors]
-        parts_value, n_parts = _best_count(find_parts_of_counts, X, halvings, tried)
+        parts_value, n_parts = _best_count(find_parts_of_counts, X, halvings[:_PARTS_HALVINGS], tried)
         if parts_value > _PARTS_CLEARLY * value:
             return find_parts, n_parts
     return analyse_factors, found
@@ -112,7 +117,8 @@ def _best_count(
             yield ahead[position]
             position += 1
 
-    pairs = [[_codes(analyses, X, rows, asked()) for rows in halves] for halves in halvings]
+    filled = np.nan_to_num(X)
+    pairs = [[_codes(analyses, X, filled, rows, asked()) for rows in halves] for halves in halvings]
     values: dict[int, float] = {}
     for count in counts:
         if values and count <= max(values.values()) and max(values) > _FEW:
@@ -134,7 +140,7 @@ def _returned(value: float, n_factors: int) -> float:
 
 
 def _codes(
-    analyses: Analyses, X: np.ndarray, rows: np.ndarray, counts: Iterator[int]
+    analyses: Analyses, X: np.ndarray, filled: np.ndarray, rows: np.ndarray, counts: Iterator[int]
 ) -> Iterator[np.ndarray]:
     """For each number of factors the codes of all rows, by factors of some of them that features show."""
     half = X[rows]
@@ -144,7 +150,7 @@ def _codes(
     n_shown, least = _SHOWN_BY
     for factors in analyses((half - mean) / scale, counts):
         shown = (np.square(factors.loadings) >= least).sum(0) >= n_shown
-        yield np.nan_to_num(X / scale) @ factors.maps()[:, shown]
+        yield filled @ (factors.maps()[:, shown] / scale[:, None]).astype(filled.dtype)
 
 
 def _matches(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _DRAWS = (8, 64)  # of a row's importance weights; fewer where rows are many
+_CLEARLY = 2.0  # standard errors of a gain that is no chance
 
 
 def held_out_scores(modules: list[SparseVAEModule], data: FitData) -> tuple[int, pd.DataFrame]:
@@ -151,20 +152,25 @@ def parsimonious(
     return int(next(c for c in order if near[c])), scores, errors
 
 
-def simplest(bounds: np.ndarray, gain_kept: float) -> int:
+def simplest(bounds: np.ndarray, gain_kept: float, weight: np.ndarray | None = None) -> int:
     """The first of candidates in order of complexity, the empty one last, that keeps enough of the gain.
+
+    Where no gain is clear of chance, which noise has now and then, it is the empty one.
 
     Parameters
     ----------
-    bounds : ndarray of shape (n_candidates,)
-        Mean held-out bound of each; the last is that of no factors.
+    bounds : ndarray of shape (n_candidates, n_rows)
+        Held-out bound of each row; the last candidate has no factors.
     gain_kept : float
         Fraction of the largest gain over no factors.
+    weight : ndarray of shape (n_rows,), optional
+        How often each row counts.
     """
-    gains = np.nan_to_num(bounds - bounds[-1], nan=-np.inf)
-    if gains.max() <= 0:
+    gains, errors = _mean_and_error(np.nan_to_num(bounds - bounds[-1], nan=-np.inf), weight)
+    best = int(gains.argmax())
+    if gains[best] <= _CLEARLY * errors[best]:
         return len(gains) - 1
-    return int(np.flatnonzero(gains >= gain_kept * gains.max())[0])
+    return int(np.flatnonzero(gains >= gain_kept * gains[best])[0])
 
 
 def pays_for_loadings(

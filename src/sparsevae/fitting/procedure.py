@@ -87,7 +87,9 @@ def fit_module(
     if settings.recipe.rates is not None:
         dropped = dict.fromkeys(dropped, "the penalty emptied its column")
     assert state.starts is not None
-    settled = bool((tail == tail[-1]).all())
+    # The history of a fit without factors begins with the mask of the spine, which took no training to find.
+    empty_spine = state.spine is not None and not winner.n_factors
+    settled = empty_spine or bool((tail == tail[-1]).all())
     return Fitted(winner.module, history, state.starts, dropped, settled, state.n_linear, state.spine)
 
 
@@ -158,10 +160,11 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         trained.append(Candidate(null_module(first.module, data), first.log, 0))
     state.candidates = trained
     state.chosen, state.starts = _choose(trained, data)
-    if state.spine is not None:
+    if state.spine is not None and trained[-1].n_factors == 0:
         # What sparse links have cost already counts.
         kept = min(settings.gain_kept / state.spine.gain_kept, 1.0)
-        state.chosen = simplest(state.starts["bound"].to_numpy(), kept)
+        bounds = np.stack([_bounds(candidate, data) for candidate in trained])
+        state.chosen = simplest(bounds, kept, held_out_weight(data))
         state.starts["chosen"] = np.arange(len(trained)) == state.chosen
     return state
 
@@ -197,7 +200,8 @@ def refine(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     rate = settings.learning_rate
     phase = Phase("refine", settings.budget(data).refine, (rate, 0.1 * rate))
     if state.spine is not None and settings.recipe.spine is not None:
-        budget, least = settings.budget(data), int(not state.winner.log.epochs)  # a history has an epoch
+        # A history has an epoch; without factors the parameters of the likelihood are still to be learnt.
+        budget, least = settings.budget(data), int(not (state.winner.log.epochs and state.winner.n_factors))
         allowed = budget.refine + budget.polish if settings.max_epochs is not None else phase.epochs
         phase = replace(phase, epochs=max(min(settings.recipe.spine.refine, allowed), least), hold_mask=True)
     elif state.networks_agree and settings.recipe.spine is not None:
