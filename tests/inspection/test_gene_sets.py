@@ -40,6 +40,11 @@ def test_a_smaller_least_size_tests_more_sets():
 
 def test_sets_of_unknown_genes_are_refused():
     with pytest.raises(
-        DataError, match=r"such as 'g0', 'g1' and 18 more; got 1 sets without, of names such as 'CD3D'"
+        DataError, match=r"such as 'g0', 'g1' and 18 more; got 1 with fewer, of names such as 'CD3D'"
     ):
         compare_sets({"a": np.array([0])}, {"T": ["CD3D", "CD3E", "CD3G"]}, FEATURES)
+
+
+def test_no_sets_are_refused():
+    with pytest.raises(DataError, match="Expected at least one set of features; got none"):
+        compare_sets({"a": np.array([0])}, {}, FEATURES)

@@ -8,7 +8,7 @@ import pytest
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
 from sparsevae.inspection.imputation import expect_cells
-from sparsevae.inspection.leftover import Leftover, fill_cells, find_leftover
+from sparsevae.inspection.leftover import Leftover, _predict_hidden, fill_cells, find_leftover
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,12 @@ def test_what_factors_leave_over_predicts_hidden_cells(model, holed):
     codes = model.codes(seen)
     plain = np.square(expect_cells(codes) - X)[hidden].mean()
     assert np.square(model.impute(seen) - X)[hidden].mean() < 0.95 * plain
+
+
+def test_shares_are_learned_from_several_drawings_of_hidden_cells(model, holed):
+    _, _, seen = holed
+    for cells in _predict_hidden(model.codes(seen), seen, np.eye(8)).values():
+        assert len(cells) == pytest.approx(3 * 0.1 * (~np.isnan(seen)).sum(), rel=0.1)
 
 
 def test_a_regression_is_the_closed_form(model, holed):

@@ -106,3 +106,44 @@ def test_an_empty_and_an_encrypted_workbook_are_refused(tmp_path):
     (tmp_path / "secret.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512))
     with pytest.raises(DataError, match="it is encrypted, or of Excel before 2007"):
         read_table(tmp_path / "secret.xlsx")
+
+
+def workbook(path, *rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_column_of_a_workbook_without_a_name_is_refused(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", ["a", None, "c", " "], [1, 2, 3, 4], [2, 3, 4, 5])
+    with pytest.raises(
+        DataError, match=r"Expected a name in the first row .*; there is none in columns B, D"
+    ):
+        read_table(path)
+    title = workbook(tmp_path / "b.xlsx", ["My survey"], ["a", "b"], [1, 2], [2, 3])
+    with pytest.raises(DataError, match=r"none in column B\. Write one, or delete what is above the row of"):
+        read_table(title)
+
+
+def test_columns_of_a_workbook_without_name_and_value_are_left_out_and_said(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", ["a", None, "c"], [1, None, 3], [2, None, 4])
+    table = read_table(path)
+    assert table.feature_names.tolist() == ["a", "c"]
+    assert "Left out what has neither a name nor a value: column B." in table.assumptions
+
+
+def test_a_first_column_without_heading_names_the_rows_of_a_workbook(tmp_path):
+    pd.DataFrame({"b": [1.0, 2.5], "c": [3, 4]}, index=[7, 9]).to_excel(tmp_path / "a.xlsx")
+    table = read_table(tmp_path / "a.xlsx")
+    assert table.feature_names.tolist() == ["b", "c"]
+    assert table.sample_names.tolist() == ["7", "9"]
+    assert any("it has no heading" in note for note in table.assumptions)
+    with pytest.raises(DataError, match="none in column A"):
+        read_table(tmp_path / "a.xlsx", id_column="none")
+
+
+def test_headings_of_a_workbook_are_kept_as_they_are(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", ["NA", 2020, "c"], [1, 0.5, 3], [2, 1.5, 4])
+    assert read_table(path).feature_names.tolist() == ["NA", "2020", "c"]

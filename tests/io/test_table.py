@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -116,3 +118,17 @@ def test_a_damaged_h5ad_matrix_is_refused(tmp_path):
         file["X/indices"][3] = 10**7
     with pytest.raises(DataError, match="damaged sparse matrix"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    "name, remedy",
+    [
+        ("cells.h5mu", "Fit MuData from Python: sparsevae.tl.sparse_vae"),
+        ("answers.xls", "Save it as .xlsx"),
+        ("notes.doc", "Save the table as CSV"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_to_do(name, remedy, tmp_path):
+    (tmp_path / name).write_bytes(b"something")
+    with pytest.raises(DataError, match=re.escape(remedy)):
+        read_table(tmp_path / name)

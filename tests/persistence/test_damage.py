@@ -118,6 +118,10 @@ CHANGES = {
     "parameter": lambda d: d["parameters"].update(n_wings=2),
     "config": lambda d: at(d, "state", "module", "config").update(n_factors=3),
     "config type": lambda d: at(d, "state", "module", "config").update(n_factors="many"),
+    "config switch": lambda d: at(d, "state", "module", "config").update(linear_path=[]),
+    "held without a path": lambda d: at(d, "state", "module", "config").update(
+        linear_path=False, held_means=True
+    ),
     "huge layers": lambda d: at(d, "state", "module", "config").update(
         hidden_sizes={"$tuple": [30000, 30000]}
     ),
@@ -137,6 +141,9 @@ CHANGES = {
     "names": lambda d: at(d, "state", "fitted").update(feature_names_in_=5),
     "dropped": lambda d: at(d, "state", "fitted").update(dropped_factors_=[1]),
     "factor names": lambda d: at(d, "state", "fitted").update(factor_names_=["zeal"]),
+    "renamed effects": lambda d: at(d, "state", "fitted").update(
+        effect_=at(d, "state", "fitted").pop("effects_")
+    ),
     "names given": lambda d: at(d, "state", "fitted").update(_names_given="perhaps"),
     "method": lambda d: at(d, "state", "fitted").update(transform="gone"),
     "wide text": lambda d: at(d, "state", "fitted").update(

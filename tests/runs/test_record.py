@@ -39,3 +39,12 @@ def test_a_record_of_something_else_is_refused(tmp_path, text, phrase):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(DataError, match=phrase):
         read_run_record(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["words", 3, ["column"]])
+def test_options_of_text_that_are_none_are_refused(run, value):
+    record = json.loads((run.path / "run.json").read_text("utf-8"))
+    record["reading"]["text"] = value
+    (run.path / "run.json").write_text(json.dumps(record), "utf-8")
+    with pytest.raises(DataError, match="'text' in 'reading' is no dict"):
+        read_run_record(run.path)

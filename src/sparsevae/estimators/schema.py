@@ -45,7 +45,7 @@ _FINITE = (
     "leftover_",
     "leftover_shares_",
 )
-_TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_N,), "group_names_": (_ANY,)}
+_TEXTS: dict[str, tuple[str, ...]] = {"feature_names_in_": (_N,), "views_": (_N,), "group_names_": (_ANY,)}
 _FRAMES = ("history_", "starts_", "simplicity_path_")
 _COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")
 
@@ -84,6 +84,9 @@ def check_state(fitted: Mapping[str, Any], owner: type) -> None:
                 raise DataError(f"Expected {name} to hold text")
         elif name in _FRAMES and not isinstance(value, pd.DataFrame):
             raise DataError(f"Expected {name} to be a data frame; got {type(value).__name__}")
+    for name in _declared(owner):
+        if name in _SHAPES and name not in fitted:
+            raise DataError(f"Expected {name} among the fitted attributes; got none")
     for name in _FINITE:
         if name in fitted and not np.isfinite(fitted[name]).all():
             raise DataError(f"Expected finite numbers in {name}")
@@ -96,6 +99,11 @@ def check_state(fitted: Mapping[str, Any], owner: type) -> None:
     _check_resamples(fitted.get("resamples_", {}), sizes[_G], len(fitted["active_factors_"]))
     if not isinstance(fitted.get("_names_given", False), bool):
         raise DataError("Expected _names_given to be true or false")
+
+
+def _declared(owner: type) -> set[str]:
+    """Attributes that a class says it has."""
+    return {name for part in owner.__mro__ for name in vars(part).get("__annotations__", {})}
 
 
 def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: Mapping[str, int], kinds: str) -> None:

@@ -28,7 +28,7 @@ from sparsevae.modules import Batch, LatentModule
 __all__ = ["Drift", "find_drift", "reference_of"]
 
 _ROWS = (200, 2000)  # of the table fitted, and of a new one, that are looked at: fewer of wide tables
-_CELLS = 2_000_000
+_CELLS = 250_000, 2_000_000  # the same, in cells: every fit pays for the first
 _SLOPES_AT_ONCE = 1 << 23
 _LEAST_ROWS = 20
 _NEWTON_STEPS = 3
@@ -126,7 +126,7 @@ class Drift:
 
 def reference_of(codes: Codes) -> Reference:
     """What later tables are compared with: numbers of each feature and each factor of the table fitted."""
-    rows = _rows(codes)
+    rows = _rows(codes, _CELLS[0])
     module = codes.module
     active = torch.nonzero(module.active()).ravel()
     if not len(active):
@@ -182,7 +182,7 @@ def find_drift(
     """
     if not reference:
         raise DataError("Expected a model with at least one factor; got none. Nothing can be compared.")
-    rows = _rows(codes)
+    rows = _rows(codes, _CELLS[1])
     if len(rows) < _LEAST_ROWS:
         raise DataError(
             f"Expected at least {_LEAST_ROWS} new rows; got {len(rows)}. Collect more before you judge."
@@ -223,8 +223,8 @@ def find_drift(
     return Drift(features, _compare_factors(z, reference, factor_names, level), len(rows), level)
 
 
-def _rows(codes: Codes) -> np.ndarray:
-    return spread_rows(codes.X.shape[0], int(np.clip(_CELLS // codes.X.shape[1], *_ROWS)))
+def _rows(codes: Codes, n_cells: int) -> np.ndarray:
+    return spread_rows(codes.X.shape[0], int(np.clip(n_cells // codes.X.shape[1], *_ROWS)))
 
 
 def _parts(module: LatentModule, batch: Batch) -> Iterator[Batch]:

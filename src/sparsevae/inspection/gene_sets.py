@@ -55,6 +55,8 @@ def compare_sets(
     DataError
         If no set has enough features of the fit.
     """
+    if not sets:
+        raise DataError("Expected at least one set of features; got none. Add one, or name another file.")
     place = {name: j for j, name in enumerate(features)}
     known = {name: {place[gene] for gene in genes if gene in place} for name, genes in sets.items()}
     tested = {name: members for name, members in known.items() if len(members) >= min_size}
@@ -63,7 +65,7 @@ def compare_sets(
         raise DataError(
             f"Expected sets with at least {min_size} features of the fit, such as "
             f"{shown(list(features), 2)}; "
-            f"got {len(sets)} sets without, of names such as '{example}'. Use the names of the fit, or a "
+            f"got {len(sets)} with fewer, of names such as '{example}'. Use the names of the fit, or a "
             "smaller min_size."
         )
     rows, p_values = [], []

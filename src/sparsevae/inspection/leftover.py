@@ -29,7 +29,7 @@ __all__ = ["Leftover", "fill_cells", "find_leftover"]
 _MOST_FEATURES = 300  # whose correlations are kept with the model
 _LEAST_ROWS = 100
 _ROWS_TO_HIDE, _ROWS_TO_CORRELATE = 3000, 20_000
-_HIDDEN = 0.1  # of the cells
+_HIDDEN, _HIDINGS = 0.1, 3  # of the cells, and how often others are hidden: the shares are noisy after once
 _SHRINKAGES = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 _LARGEST = 1.5  # of α and β
 
@@ -61,23 +61,15 @@ def find_leftover(codes: Codes) -> Leftover | None:
     if not suits or not 2 <= X.shape[1] <= _MOST_FEATURES or codes.n_counted < _LEAST_ROWS:
         return None
     rows = codes.spread_rows(_ROWS_TO_HIDE)
-    whole = dense_table(X[rows])
-    seen, hidden = hide_cells(whole, _HIDDEN, np.random.RandomState(0), X.shape[1])
-    if not hidden.any():
-        return None
     implied = _implied_correlation(codes, rows)
-    fewer = Codes(module, seen)
-    truth, z = _standardised(codes, whole)[hidden], _standardised(codes, seen)
-    own = _regress(z, np.linalg.inv(implied))[hidden]
-    expected = _standardised(codes, expect_cells(fewer))[hidden]
-    found = _correlation(z)
     best, shares, shrinkage = np.inf, np.zeros(2), 1.0
-    for a in _SHRINKAGES:
-        more = _regress(z, np.linalg.inv((1.0 - a) * found + a * implied))[hidden]
-        parts = np.column_stack([expected - own, more - own])
-        solved, *_ = np.linalg.lstsq(parts, truth - own, rcond=None)
+    for a, cells in _predict_hidden(codes, dense_table(X[rows]), implied).items():
+        predicted, truth = cells[:, :2], cells[:, 2]
+        if not len(truth):
+            return None
+        solved, *_ = np.linalg.lstsq(predicted, truth, rcond=None)
         solved = np.clip(solved, 0.0, _LARGEST)
-        loss = float(np.square(truth - own - parts @ solved).mean())
+        loss = float(np.square(truth - predicted @ solved).mean())
         if loss < best:
             best, shares, shrinkage = loss, solved, a
     table = _standardised(codes, dense_table(X[codes.spread_rows(_ROWS_TO_CORRELATE)]))
@@ -110,6 +102,22 @@ def fill_cells(codes: Codes, leftover: Leftover | None) -> np.ndarray:
         getattr(codes.module.observation, name).double().numpy() for name in ("scale", "location")
     )
     return np.where(np.isnan(z), filled * scale + location, expected)
+
+
+def _predict_hidden(codes: Codes, whole: np.ndarray, implied: np.ndarray) -> dict[float, np.ndarray]:
+    """For each shrinkage μ, L and the truth of cells that are hidden here, all less Λ: (n_hidden, 3)."""
+    precision = np.linalg.inv(implied)
+    found: dict[float, list[np.ndarray]] = {a: [] for a in _SHRINKAGES}
+    for draw in range(_HIDINGS):
+        seen, hidden = hide_cells(whole, _HIDDEN, np.random.RandomState(draw), codes.X.shape[1])
+        truth, z = _standardised(codes, whole)[hidden], _standardised(codes, seen)
+        own = _regress(z, precision)[hidden]
+        expected = _standardised(codes, expect_cells(Codes(codes.module, seen)))[hidden]
+        correlation = _correlation(z)
+        for a in _SHRINKAGES:
+            more = _regress(z, np.linalg.inv((1.0 - a) * correlation + a * implied))[hidden]
+            found[a].append(np.column_stack([expected - own, more - own, truth - own]))
+    return {a: np.concatenate(columns) for a, columns in found.items()}
 
 
 def _standardised(codes: Codes, table: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from sparsevae.io.formats import ID_NAMES, RawTable, ReadOptions, no_id_column
 __all__ = ["read_dta", "read_sav", "read_xlsx"]
 
 _ENCRYPTED = b"\xd0\xcf\x11\xe0"  # how an encrypted workbook, and one of Excel before 2007, begins
+
+_LETTERS = 5  # columns named in a sentence
 
 
 def read_sav(path: Path, options: ReadOptions) -> RawTable:
@@ -51,6 +54,8 @@ def read_xlsx(path: Path, options: ReadOptions) -> RawTable:
                     "(layer=..., on the command line --layer NAME)."
                 )
             cells = book.parse(sheet, header=None)
+            # The first row by itself: "NA" may be a name, and a number above decimals stays whole.
+            top = book.parse(sheet, header=None, nrows=1, dtype=object, keep_default_na=False, na_values=[""])
     except (zipfile.BadZipFile, KeyError, OSError, openpyxl.utils.exceptions.InvalidFileException) as error:
         raise DataError(f"Expected {path} to be an Excel workbook; it is damaged ({error}).") from error
     if cells.empty:
@@ -58,16 +63,31 @@ def read_xlsx(path: Path, options: ReadOptions) -> RawTable:
             f"Expected a table in sheet '{sheet}' of {path}; it is empty. Name another (--layer)."
         )
     notes = [f"Read sheet '{sheet}'; the workbook has {', '.join(sheets)}."] if len(sheets) > 1 else []
-    first = cells.iloc[0]
+    first = top.to_numpy().ravel().tolist()
     header = options.header
     if header is None:
-        header = any(isinstance(value, str) for value in first)
+        header = any(isinstance(value, str) for value in cells.iloc[0])
         notes.append(f"The first row {'holds the names' if header else 'holds data, not names'}.")
     if not header:
         return _with_labels(cells, [str(j) for j in range(cells.shape[1])], None, options, path, notes)
     frame = cells.iloc[1:].reset_index(drop=True).infer_objects()
-    names = [str(name) for name in first]
-    return _with_labels(frame, names, names, options, path, notes)
+    names = ["" if pd.isna(name) else str(_plain(name)).strip() for name in first]
+    names += [""] * (frame.shape[1] - len(names))
+    blank = [j for j, name in enumerate(names) if not name and frame.iloc[:, j].isna().all()]
+    if blank:
+        notes.append(f"Left out what has neither a name nor a value: {_letters(blank)}.")
+    unnamed = [j for j, name in enumerate(names) if not name and j not in blank]
+    if unnamed == [0] and options.id_column is None and len(names) > len(blank) + 1:
+        notes.append("Sample names are in the first column: it has no heading.")
+        options = replace(options, id_column="")
+    elif unnamed:
+        raise DataError(
+            f"Expected a name in the first row of all columns of sheet '{sheet}' in {path}; there is none in "
+            f"{_letters(unnamed)}. Write one, or delete what is above the row of names."
+        )
+    kept = [j for j in range(len(names)) if j not in blank]
+    names = [names[j] for j in kept]
+    return _with_labels(frame.iloc[:, kept], names, names, options, path, notes)
 
 
 def _read_labelled(
@@ -125,6 +145,15 @@ def _with_labels(
     kept = [j for j in range(frame.shape[1]) if j != position]
     features = None if names is None else [names[j] for j in kept]
     return RawTable(frame.iloc[:, kept], features, samples, shown[position], tuple(notes))
+
+
+def _letters(columns: list[int]) -> str:
+    """Columns as a spreadsheet calls them."""
+    from openpyxl.utils import get_column_letter
+
+    more = f" and {len(columns) - _LETTERS} more" if len(columns) > _LETTERS else ""
+    word = "column" if len(columns) == 1 else "columns"
+    return f"{word} {', '.join(get_column_letter(j + 1) for j in columns[:_LETTERS])}{more}"
 
 
 def _names_rows(column: pd.Series, name: str) -> bool:

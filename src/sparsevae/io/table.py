@@ -320,6 +320,12 @@ def _read_documents(path: Path, options: ReadOptions) -> RawTable:
     return read_documents(path, options.text, options.id_column)
 
 
+_REMEDIES = {
+    ".h5mu": "Fit MuData from Python: sparsevae.tl.sparse_vae(mudata.read(path)).",
+    ".xls": "Save it as .xlsx.",
+}
+
+
 def _check_file(path: Path) -> str:
     """Return the ending that decides the format; refuse a file that is absent, empty or of no known kind."""
     ending = _ending(path)
@@ -327,9 +333,8 @@ def _check_file(path: Path) -> str:
         raise DataError(f"Expected {ending} without gzip around it; got {path}. Unpack it first.")
     _check_there(path)
     if ending not in READERS:
-        raise DataError(
-            f"Expected a file that ends in {', '.join(READERS)}; got {path.name}. Save the table as CSV."
-        )
+        remedy = _REMEDIES.get(ending, "Save the table as CSV.")
+        raise DataError(f"Expected a file that ends in {', '.join(READERS)}; got {path.name}. {remedy}")
     if path.stat().st_size == 0:
         raise DataError(f"Expected a table in {path}; the file is empty.")
     return ending

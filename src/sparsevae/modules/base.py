@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -67,6 +67,13 @@ class ModuleConfig:
     group_shifts: bool = True
     group_variances: bool = True
     held_means: bool = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
+                raise DataError(f"Expected {field.name} to be true or false")
+        if self.held_means and not self.linear_path:
+            raise DataError("Expected a linear path of the encoder, whose means are held")
 
 
 class Loss(NamedTuple):

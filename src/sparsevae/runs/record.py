@@ -147,6 +147,8 @@ def read_run_record(path: Path) -> RunRecord:
     _check_types(record, _PARTS, file, "the record")
     _check_types(record["data"], _DATA, file, "'data'")
     _check_types(record["reading"], _READING, file, "'reading'")
+    if not isinstance(record["reading"].get("text"), dict | None):
+        raise _damaged(file, "'text' in 'reading' is no dict")
     for part in ("assumptions", "warnings"):
         if not all(isinstance(sentence, str) for sentence in record[part]):
             raise _damaged(file, f"'{part}' are not sentences")
