@@ -195,6 +195,21 @@ def test_a_sparse_table_keeps_the_names_given_beside_it(quick, tmp_path, rng):
     assert (tmp_path / "z.csv").read_bytes() == (out / "factors.csv").read_bytes()
 
 
+def test_views_in_the_names_of_features_are_kept_for_the_report(quick, frame, tmp_path):
+    table = frame.set_axis(["mood:a", "mood:b", "sleep:a", "sleep:b", "age"], axis=1)
+    table.to_csv(tmp_path / "t.csv")
+    out, options = tmp_path / "run", ("--config", quick, "--max-epochs", 2)
+    result = invoke("fit", tmp_path / "t.csv", "--out", out, *options, "--view-separator", ":")
+    assert result.exit_code == 0, result.stderr
+    assert "Views and their features: mood 2, sleep 2, other 1." in result.stderr
+    assert SparseVAE.load(out / "model").views_.tolist() == ["mood", "mood", "sleep", "sleep", "other"]
+    page = tmp_path / "page.html"
+    assert invoke("report", out, "-o", page).exit_code == 0
+    assert "Variance explained by view" in page.read_text("utf-8")
+    wrong = ("fit", tmp_path / "t.csv", "--out", tmp_path / "b", *options, "--view-separator", "/")
+    assert "got no such name" in refusal(*wrong)
+
+
 def test_warnings_of_the_fit_are_said_and_recorded(quick, tmp_path, frame):
     frame.assign(constant=1.5).to_csv(tmp_path / "table.csv")
     result = invoke("fit", tmp_path / "table.csv", "--out", tmp_path / "run", "--config", quick)

@@ -204,3 +204,45 @@ def test_what_has_no_names_to_hand_on_is_refused(text, model):
     nameless = make_pipeline(FunctionTransformer(), NMF(2)).fit(np.ones((3, 2)))
     with pytest.raises(ParameterError, match="Name the features by hand"):
         name_features(nameless)
+
+
+# -- views ---------------------------------------------------------------------------------------------------
+
+
+def test_two_levels_of_columns_are_views_and_names(make_table, model, tmp_path):
+    names = [str(name) for name in model.feature_names()]
+    table = pd.DataFrame(np.asarray(make_table()), columns=names)
+    halves = ["one" if j % 2 else "two" for j in range(len(names))]
+    table.columns = pd.MultiIndex.from_arrays([halves, names])
+    again = clone(model).fit(table)
+    assert again.feature_names().tolist() == [
+        f"{view}:{name}" for view, name in zip(halves, names, strict=True)
+    ]
+    assert again.views_.tolist() == halves
+    np.testing.assert_array_equal(again.mask_, model.mask_)
+    np.testing.assert_array_equal(again.transform(table), model.transform(np.asarray(make_table())))
+    again.save(tmp_path / "model")
+    loaded = SparseVAE.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.explained_by_view(), again.explained_by_view(halves))
+    assert clone(loaded).fit(np.asarray(make_table())).feature_views() is None
+
+
+def test_views_can_be_given_and_taken_back(model):
+    names = [str(name) for name in model.feature_names()]
+    views = ["one", *["two"] * (len(names) - 1)]
+    assert model.set_views(views).feature_views().tolist() == views
+    model.set_views(dict(zip(names, reversed(views), strict=True)))
+    assert model.feature_views().tolist() == views[::-1]
+    with pytest.raises(ParameterError, match=f"a view for each of {len(names)} features; got 2"):
+        model.set_views(["a", "b"])
+    with pytest.raises(ParameterError, match="there is none for"):
+        model.set_views({names[0]: "a"})
+    assert model.set_views(None).feature_views() is None
+    with pytest.raises(ParameterError, match="Expected a fit that knows the views"):
+        model.explained_by_view()
+
+
+def test_absences_that_are_modelled_are_in_the_views_of_their_columns(model):
+    model.set_views([f"view {j}" for j in range(model.n_features_in_)])
+    model.absent_columns_ = np.array([2, 0])
+    assert model.feature_views()[-2:].tolist() == ["view 2", "view 0"]

@@ -5,6 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Plots open figures of pyplot, which would add up over the tests."""
+    with pyplot.rc_context({"backend": "agg"}):
+        yield
+        pyplot.close("all")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
@@ -74,12 +75,16 @@ def test_it_draws_on_the_axes_it_is_given(plot, small):
 
 
 @every_plot
-def test_nothing_stays_open(plot, small):
-    from matplotlib import pyplot
+def test_a_new_figure_is_the_one_that_pyplot_shows(plot, small):
+    ax = plot(small[0])
+    assert pyplot.get_fignums() == [ax.figure.number]
+    assert pyplot.gcf() is ax.figure
 
-    before = pyplot.get_fignums()
-    plot(small[0])
-    assert pyplot.get_fignums() == before
+
+@every_plot
+def test_given_axes_open_no_figure(plot, small):
+    plot(small[0], ax=Figure().subplots())
+    assert pyplot.get_fignums() == []
 
 
 @pytest.mark.parametrize("plot", [plot_mask, plot_factor_correlation, plot_history, plot_sparsity_path])

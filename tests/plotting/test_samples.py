@@ -30,6 +30,8 @@ def test_labels_are_colours_or_a_scale(rng):
     assert [text.get_text() for text in few.get_legend().get_texts()] == ["x", "y"]
     assert few.get_ylabel() == "c"
     many = plot_embedding(codes, [f"kind {i % 12}" for i in range(40)])
+    eight = plot_embedding(codes, [str(i % 8) for i in range(40)])
+    assert sorted(text.get_text() for text in eight.get_legend().get_texts()) == list("01234567")
     assert "5 other kinds" in [text.get_text() for text in many.get_legend().get_texts()]
     scale = plot_embedding(codes, rng.standard_normal(40))
     assert scale.get_legend() is None

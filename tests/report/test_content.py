@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -47,6 +49,38 @@ def test_factors_name_their_anchors_first(content, model):
         assert factor["name"] == name
         found = [content["features"][content["links"]["feature"][link]]["name"] for link in factor["anchors"]]
         assert found == anchors
+
+
+def test_views_are_on_the_page_where_features_have_some(content, model, evidence, tmp_path):
+    assert content["views"] is None
+    assert "by view" not in render_html(content)
+    views = ["<b>one</b>"] * 3 + ["two"] * 5
+    known = copy.deepcopy(model).set_views(views)
+    told = build_content(known, evidence=evidence)
+    assert told["views"]["names"] == ["<b>one</b>", "two"]
+    assert told["views"]["n_features"] == [3, 5]
+    table = known.explained_by_view()
+    np.testing.assert_allclose([*told["views"]["explained"], told["views"]["together"]], table, rtol=1e-3)
+    files = write_report(told, tmp_path / "page.html")
+    page = files["page"].read_text("utf-8")
+    assert "Variance explained by view" in page
+    assert "<b>one</b>" not in page
+    assert pd.read_csv(files["features"])["view"].tolist() == views
+
+
+def test_groups_are_on_the_page_with_the_factors_that_each_has(content):
+    assert "Factors by group" not in render_html(content)
+    first, second = (factor["name"] for factor in content["factors"])
+    groups = {
+        "names": ["<i>men</i>", "women"],
+        "roles": {first: "shared", second: "women"},
+        "deviations": [[0.91, 1.08], [0.0, 1.0]],
+    }
+    page = render_html({**content, "groups": groups})
+    part = page[page.index("Factors by group") : page.index('id="mask"')]
+    assert "<i>men" not in part
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", part)
+    assert [re.sub("<.*?>", "", cell) for cell in cells] == ["shared", "0.91", "1.1", "women", "", "1.0"]
 
 
 def test_samples_at_the_ends_are_the_extremes(content, model, table):

@@ -181,7 +181,8 @@ def test_modalities_are_fitted_together(modalities):
     assert modalities.mod["rna"].varm["sparsevae"].shape == (8, n_active)
     assert modalities.mod["protein"].varm["sparsevae_mask"].shape == (3, n_active)
     views = ["rna"] * 8 + ["protein"] * 3
-    by_view = model.explained_by_view(views)
+    assert model.feature_views().tolist() == views
+    by_view = model.explained_by_view()
     np.testing.assert_allclose(
         modalities.uns["sparsevae"]["variance_by_view"]["protein"], by_view["protein"].iloc[:-1]
     )
@@ -225,7 +226,7 @@ def test_new_cells_are_projected_whatever_the_order_of_their_genes(fitted, tmp_p
 def test_x_can_be_asked_for_where_the_fit_had_a_layer(fitted):
     counts = make_cells()
     counts.X = counts.layers.pop("counts")
-    with pytest.raises(DataError, match=r"Expected a layer 'counts'; there is none.*pass layer='X'"):
+    with pytest.raises(DataError, match=r"Expected a layer 'counts'; there are no layers.*pass layer='X'"):
         project(counts, fitted)
     project(counts, fitted, layer="X")
     np.testing.assert_array_equal(counts.obsm["X_sparsevae"], fitted.obsm["X_sparsevae"])

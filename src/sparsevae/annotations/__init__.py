@@ -1,1 +1,1 @@
-"""What a table has beside its numbers: levels of columns, holes, weights and groups of rows."""
+"""What a table has beside its numbers: levels and views of columns, holes, weights and groups of rows."""

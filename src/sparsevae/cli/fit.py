@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from sparsevae.annotations.views import split_views
 from sparsevae.cli.console import (
     collect_warnings,
     interrupted_code,
@@ -40,6 +42,7 @@ from sparsevae.cli.options import (
     StopWordsOption,
     TableArgument,
     TextOption,
+    ViewSeparatorOption,
     WeightsOption,
     WordsOption,
     text_settings,
@@ -48,7 +51,7 @@ from sparsevae.cli.processes import run_processes
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
-from sparsevae.exceptions import DivergenceError, ProcessError
+from sparsevae.exceptions import DataError, DivergenceError, ProcessError
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
@@ -103,6 +106,7 @@ def fit(
     transpose: Annotated[bool, typer.Option("--transpose", help="The file has a row per feature.")] = False,
     layer: LayerOption = None,
     feature_names: FeatureNamesOption = None,
+    view_separator: ViewSeparatorOption = None,
     groups: GroupsOption = None,
     weights: WeightsOption = None,
     exposure: ExposureOption = None,
@@ -181,6 +185,7 @@ def fit(
             check_place(out, force=force)  # again: finished work that was left there may have got its name
             data = read_table(table, **reading)
         X = data.for_estimator()
+        views = None if view_separator is None else _views_of(data, view_separator)
         if settings.get("likelihood", "auto") == "auto":
             settings["likelihood"], reason = _likelihood_for(data)
             note = f"The likelihood is {settings['likelihood']}, because {reason}."
@@ -188,6 +193,9 @@ def fit(
         else:
             note = f"The likelihood is {settings['likelihood']}, as asked."
             say_table(data)
+        if views is not None:
+            counts = Counter(views).items()
+            say("  Views and their features: " + ", ".join(f"{view} {count}" for view, count in counts) + ".")
         with collect_warnings() as messages:
             model = SparseVAE(**{"random_state": 0, "verbose": int(is_watched()), **settings})
             automatic = isinstance(model.n_factors, str)
@@ -209,7 +217,9 @@ def fit(
             )
             seconds = time.perf_counter() - started
         model.set_params(verbose=0)
-        say(f"Fitted in {seconds:.0f} s. Examining {len(model.active_factors_)} factors ...")
+        model.set_views(views)
+        n_active = len(model.active_factors_)
+        say(f"Fitted in {seconds:.0f} s. Examining {n_active} factor{'' if n_active == 1 else 's'} ...")
         with collect_warnings():
             run = Run.create(
                 out,
@@ -314,6 +324,16 @@ def _factors_of(run: Run, data: TableFile, codes: Codes) -> pd.DataFrame:
     active = run.model().active_factors_
     names = run.model().get_feature_names_out()[active]
     return pd.DataFrame(codes.means()[:, active], index=data.row_labels(), columns=names)
+
+
+def _views_of(data: TableFile, separator: str) -> list[str]:
+    """The view of each feature, by its name."""
+    if data.feature_names is None:
+        raise DataError(
+            "Expected names of features, for --view-separator; the table has none. Give some "
+            "(--feature-names FILE)."
+        )
+    return split_views([str(name) for name in data.feature_names], separator)
 
 
 def _likelihood_for(data: TableFile) -> tuple[str, str]:

@@ -124,6 +124,14 @@ RawNamesOption = Annotated[
         help="Write names to CSV files as they are, also those that a spreadsheet would run as a formula.",
     ),
 ]
+ViewSeparatorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--view-separator",
+        metavar="TEXT",
+        help="What is before it in the names of features is their view (rna:CD3D), which the report shows.",
+    ),
+]
 FeatureNamesOption = Annotated[
     Path | None,
     typer.Option("--feature-names", metavar="FILE", help="A name per line, for formats that hold no names."),

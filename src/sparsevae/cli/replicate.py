@@ -44,6 +44,7 @@ from sparsevae.experiments import replicate as fit_parts
 from sparsevae.io import read_labels, read_table, suggest_likelihood
 from sparsevae.io.record import to_json
 from sparsevae.persistence import check_writable, finish_replacement, replacing_together
+from sparsevae.plotting.replication import picture_size
 from sparsevae.runs.files import write_csv
 
 __all__ = ["FILES", "replicate"]
@@ -180,6 +181,7 @@ def _write(result: Replication, folder: Path, *, raw_names: bool) -> None:
         table = result.factors.assign(features=result.factors["features"].map(", ".join))
         write_csv(table, factors, index=False, raw_names=raw_names)
         write_csv(result.splits, splits, index=False, raw_names=raw_names)
-        figure = result.plot().figure
-        assert isinstance(figure, Figure)
+        # A figure without pyplot needs no window system and leaves nothing open.
+        figure = Figure(figsize=picture_size(len(result.factors)), layout="constrained")
+        result.plot(ax=figure.subplots())
         figure.savefig(picture, dpi=150)

@@ -24,6 +24,7 @@ from sparsevae.aliases import Matrix, TableLike
 from sparsevae.annotations.groups import check_groups, number_groups
 from sparsevae.annotations.levels import check_levels, find_levels
 from sparsevae.annotations.missing import add_absences, check_columns_seen, columns_with_holes, with_nan
+from sparsevae.annotations.views import flatten_columns
 from sparsevae.annotations.weights import check_exposure, check_weights, note_large_weights
 from sparsevae.decoder.threads import mind_fork
 from sparsevae.estimators.names import NamesMixin
@@ -115,6 +116,7 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         if stored is not None:
             return self._check_stored(stored, reset=reset, feature_names=feature_names)
         check_in_memory(X)
+        X, views = flatten_columns(X)
         check_columns_numeric(X)
         X = with_nan(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
@@ -139,6 +141,8 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
             raise DataTypeError(f"Expected a number in every cell; {str(error).strip()}.") from error
         if feature_names is not None:
             self._take_feature_names(feature_names)
+        if reset and views is not None:
+            self.views_ = np.array(views, dtype=object)
         return self._check_cells(X, reset=reset)
 
     def _check_stored(

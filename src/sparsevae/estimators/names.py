@@ -24,6 +24,8 @@ class NamesMixin(ClassNamePrefixFeaturesOutMixin):
     ----------
     factor_names_ : dict from int to str
         Names that `name_factors` gave; absent before.
+    views_ : ndarray of str of shape (n_features,)
+        The view of each feature, from `set_views` or the first of two levels of columns; absent without.
     """
 
     _fitted: ClassVar[str]
@@ -125,11 +127,55 @@ class NamesMixin(ClassNamePrefixFeaturesOutMixin):
             ) from error
         return self
 
+    def set_views(self, views: Sequence[object] | np.ndarray | Mapping[str, object] | None) -> Self:
+        """Say which view each feature belongs to; views are kept by ``save`` and shown by reports.
+
+        A data frame with two levels of column names has views from ``fit`` on: the first level.
+
+        Parameters
+        ----------
+        views : sequence of length n_features, dict or None
+            The view of each feature, such as the assay or the questionnaire that it comes from; or a dict
+            from the name of a feature to its view. None takes the views back.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, self._fitted)
+        if views is None:
+            self.__dict__.pop("views_", None)
+            return self
+        names = [str(name) for name in self.feature_names()[: self.n_features_in_]]
+        if isinstance(views, Mapping):
+            missing = [name for name in names if name not in views]
+            if missing:
+                raise ParameterError(
+                    f"Expected a view for each feature; there is none for {shown(missing)}. Add them."
+                )
+            views = [views[name] for name in names]
+        labels = [str(view) for view in views]
+        if len(labels) != self.n_features_in_:
+            raise ParameterError(
+                f"Expected a view for each of {self.n_features_in_} features; got {len(labels)}. Pass as "
+                "many as columns of the table."
+            )
+        self.views_ = np.array(labels, dtype=object)
+        return self
+
+    def feature_views(self) -> np.ndarray | None:
+        """The view of each feature, or None where the fit knows of no views.
+
+        Absences that are modelled follow, in the views of their columns.
+        """
+        views, absent = getattr(self, "views_", None), getattr(self, "absent_columns_", None)
+        return views if views is None or absent is None else np.append(views, views[absent])
+
     # -- for fit --------------------------------------------------------------------------------------------
 
     def _forget_names(self) -> None:
         """Names belong to a fit, not to the next one."""
-        for name in ("factor_names_", "_names_given"):
+        for name in ("factor_names_", "_names_given", "views_"):
             self.__dict__.pop(name, None)
 
     def _take_feature_names(self, names: Sequence[object] | np.ndarray) -> None:

@@ -122,7 +122,7 @@ class ResultsMixin(SparseFit):
         Returns
         -------
         DataFrame
-            A row per factor and set with an overlap, the smallest p-value first: factor, set, n_overlap,
+            A row per factor and set with an overlap, by factor and p-value: factor, set, n_overlap,
             n_factor, n_set, fold, p_value, q_value (false discovery rate over all tests), features.
         """
         check_is_fitted(self, "module_")
@@ -142,13 +142,14 @@ class ResultsMixin(SparseFit):
         }
         return compare_sets(supports, sets, [str(name) for name in self.feature_names()], min_size=min_size)
 
-    def explained_by_view(self, views: Sequence[object] | np.ndarray) -> pd.DataFrame:
+    def explained_by_view(self, views: Sequence[object] | np.ndarray | None = None) -> pd.DataFrame:
         """Variance that each active factor explains in each view, a group of features.
 
         Parameters
         ----------
-        views : sequence of length n_features
-            The view of each feature, such as the assay or the questionnaire that it comes from.
+        views : sequence of length n_features, optional
+            The view of each feature, such as the assay or the questionnaire that it comes from; by default
+            those of `set_views`, or of the columns of the table.
 
         Returns
         -------
@@ -157,6 +158,13 @@ class ResultsMixin(SparseFit):
             view of what `explained` averages over all features.
         """
         check_is_fitted(self, "module_")
+        if views is None:
+            views = self.feature_views()
+        if views is None:
+            raise ParameterError(
+                "Expected a fit that knows the views of its features; this one does not. Pass views=, or "
+                "call set_views."
+            )
         labels = np.array([str(view) for view in views], dtype=object)
         if len(labels) != len(self.mask_):
             raise ParameterError(

@@ -20,7 +20,7 @@ __all__ = ["plot_variance", "plot_weights"]
 
 
 def plot_variance(
-    model: SparseVAE, views: Sequence[object] | np.ndarray | None = None, *, ax: Axes | None = None
+    model: SparseVAE, views: Sequence[object] | np.ndarray | bool | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Variance that each active factor explains: bars, or a heat map where features come from several views.
 
@@ -28,8 +28,9 @@ def plot_variance(
     ----------
     model : SparseVAE
         Fitted.
-    views : sequence of length n_features, optional
-        The view of each feature, such as the assay that it comes from.
+    views : sequence of length n_features or False, optional
+        The view of each feature, such as the assay that it comes from; by default those that the model knows.
+        False for bars.
     ax : Axes, optional
 
     Returns
@@ -38,7 +39,9 @@ def plot_variance(
     """
     check_is_fitted(model, "mask_")
     names = [short(name) for name in model.get_feature_names_out()[model.active_factors_]]
-    if views is None:
+    if views is None or views is True:
+        views = model.feature_views()
+    if views is None or views is False:
         shares = model.variance_explained_[model.active_factors_]
         ax = new_axes(ax, 4.6, 0.9 + 0.28 * max(len(names), 1))
         ax.barh(range(len(names)), 100 * shares, color=LINE, height=0.65)

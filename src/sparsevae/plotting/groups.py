@@ -11,10 +11,13 @@ from matplotlib.colors import TwoSlopeNorm
 from sparsevae.aliases import TableLike
 from sparsevae.exceptions import ParameterError
 from sparsevae.plotting.samples import plot_embedding
-from sparsevae.plotting.style import CATEGORIES, diverging, new_axes, short, tidy
+from sparsevae.plotting.style import colour_of, diverging, new_axes, room, short, tidy
 from sparsevae.validation import check_choice
 
 __all__ = ["plot_groups", "plot_map", "plot_structure"]
+
+_LABEL = 0.19  # inches between the names of two groups
+_REST = "#dfe3e7"  # of a sample that no factor claims
 
 Names = Sequence[object] | np.ndarray
 
@@ -23,6 +26,8 @@ def plot_groups(
     codes: TableLike, groups: Names, *, names: Names | None = None, ax: Axes | None = None
 ) -> Axes:
     """Dot plot of factors by group: the colour is the mean, the size the fraction of samples above zero.
+
+    Factors that are the same for all samples, because the fit does not use them, are left out.
 
     Parameters
     ----------
@@ -42,11 +47,11 @@ def plot_groups(
     kinds = sorted(set(labels))
     means = np.array([values[labels == kind].mean(0) for kind in kinds])
     above = np.array([(values[labels == kind] > 0).mean(0) for kind in kinds])
-    ax = new_axes(ax, 2.2 + 0.42 * len(factors), 1.2 + 0.34 * len(kinds))
+    ax = new_axes(ax, max(2.2 + 0.42 * len(factors), 4.0), max(1.7 + 0.34 * len(kinds), 3.0))
     x, y = np.meshgrid(range(len(factors)), range(len(kinds)))
     limit = max(float(np.abs(means).max()), 1e-9)
     points = ax.scatter(
-        x.ravel(), y.ravel(), s=12 + 150 * above.ravel(), c=means.ravel(), cmap=diverging(),
+        x.ravel(), y.ravel(), s=_dot_sizes(above.ravel()), c=means.ravel(), cmap=diverging(),
         norm=TwoSlopeNorm(0.0, -limit, limit), edgecolors="#c4cad0", linewidths=0.5,
     )  # fmt: skip
     ax.set_xticks(range(len(factors)), [short(name, 14) for name in factors], rotation=60, ha="right")
@@ -56,6 +61,13 @@ def plot_groups(
     bar = ax.figure.colorbar(points, ax=ax, pad=0.03)
     bar.set_label("mean of the factor", color="#3a424b")
     bar.outline.set_visible(False)
+    for fraction in (0.1, 0.5, 1.0):
+        size = float(_dot_sizes(np.array(fraction)))
+        ax.scatter([], [], s=size, c="white", edgecolors="#6b7480", linewidths=0.8, label=f"{fraction:.0%}")
+    ax.legend(
+        title="samples above zero", title_fontsize=8, fontsize=8, ncols=3, frameon=False,
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2,
+    )  # fmt: skip
     tidy(ax, sides=("top", "right", "bottom", "left"))
     return ax
 
@@ -65,7 +77,9 @@ def plot_structure(
 ) -> Axes:
     """Structure plot: for each sample the parts of the factors that it is high in, as a bar; by group.
 
-    Parts are the values above zero, divided by their sum.
+    Parts are the values above zero, the average. They are divided by their sum if it is above one, a
+    standard deviation; of other samples the rest of the bar is grey: they are near the average, or below it,
+    in all factors. Factors that are the same for all samples are left out.
 
     Parameters
     ----------
@@ -83,20 +97,27 @@ def plot_structure(
     """
     given = ["all"] * len(np.asarray(codes)) if groups is None else groups
     values, labels, factors = _checked(codes, given, names)
-    parts = np.maximum(values, 0.0)
-    parts = parts / np.maximum(parts.sum(1, keepdims=True), 1e-12)
+    above = np.maximum(values, 0.0)
+    above /= np.maximum(above.sum(1, keepdims=True), 1.0)
+    parts = np.column_stack([above, 1.0 - above.sum(1)])
     order = np.lexsort((-parts.max(1), parts.argmax(1), labels.astype(str)))
-    ax = new_axes(ax, 8.0, 2.6)
-    bottom, places = np.zeros(len(order)), np.arange(len(order))
-    for k, name in enumerate(factors):
-        colour = CATEGORIES[k % len(CATEGORIES)]
-        top = bottom + parts[order, k]
-        ax.fill_between(places, bottom, top, step="mid", color=colour, linewidth=0, label=short(name, 14))
-        bottom = top
+    ax = new_axes(ax, 8.0, max(3.2, 0.5 + 0.2 * len(factors)))
+    edges = np.arange(len(order) + 1) - 0.5
+    tops = np.column_stack([np.zeros(len(order)), parts[order].cumsum(1)])
+    looks = [
+        *((colour_of(k), short(name, 14)) for k, name in enumerate(factors)),
+        (_REST, "average or below"),
+    ]
+    for k, (colour, label) in enumerate(looks):
+        ax.stairs(tops[:, k + 1], edges, baseline=tops[:, k], fill=True, color=colour, label=label)
     kinds, starts = np.unique(labels[order].astype(str), return_index=True)
     ends = np.append(starts[1:], len(order))
     if groups is not None:
-        ax.set_xticks((starts + ends) / 2, [short(kind, 16) for kind in kinds], rotation=30, ha="right")
+        gap = _LABEL * len(order) / max(room(ax)[0], 1.0)
+        names_of = [short(kind, 16) for kind in kinds]
+        ax.set_xticks(
+            _apart((starts + ends) / 2, gap), names_of, rotation=50, ha="right", rotation_mode="anchor"
+        )
         for end in ends[:-1]:
             ax.axvline(end - 0.5, color="white", linewidth=1.5)
     else:
@@ -106,6 +127,7 @@ def plot_structure(
     ax.set_ylabel("part of the sample")
     ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     tidy(ax)
+    ax.tick_params(axis="x", length=0)  # labels of narrow groups stand beside their middle
     return ax
 
 
@@ -155,6 +177,18 @@ def plot_map(
     return plot_embedding(flat, labels, names=[f"{kind} 1", f"{kind} 2"], ax=ax)
 
 
+def _dot_sizes(fraction: np.ndarray) -> np.ndarray:
+    return 12 + 150 * fraction
+
+
+def _apart(places: np.ndarray, gap: float) -> np.ndarray:
+    """Sorted places moved as little to the right, and then to the left, as a gap between them needs."""
+    last = max(places[-1], places[0] + gap * (len(places) - 1))
+    steps = gap * np.arange(len(places))
+    moved = np.maximum.accumulate(places - steps) + steps
+    return np.minimum(moved, last - steps[::-1])
+
+
 def _checked(
     codes: TableLike, groups: Names, names: Names | None
 ) -> tuple[np.ndarray, np.ndarray, list[object]]:
@@ -169,5 +203,7 @@ def _checked(
         raise ParameterError(
             f"Expected a group for each of {len(values)} samples; got {len(labels)}. Pass as many as rows."
         )
-    columns = getattr(codes, "columns", range(values.shape[1])) if names is None else names
-    return values, labels, list(columns)
+    columns = list(getattr(codes, "columns", range(values.shape[1])) if names is None else names)
+    varied = np.flatnonzero(np.ptp(values, axis=0) > 0)
+    kept = varied if len(varied) else np.arange(values.shape[1])
+    return values[:, kept], labels, [columns[k] for k in kept]

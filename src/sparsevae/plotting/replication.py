@@ -13,7 +13,7 @@ from sparsevae.plotting.style import CATEGORIES, DATA, LINE, MUTED, new_axes, ro
 if TYPE_CHECKING:
     from sparsevae.experiments import Replication
 
-__all__ = ["plot_replication"]
+__all__ = ["picture_size", "plot_replication"]
 
 _FEATURES = 3  # named under each factor
 
@@ -35,7 +35,7 @@ def plot_replication(replication: Replication, *, ax: Axes | None = None) -> Axe
     """
     factors, matches = replication.factors, replication.matches
     n_factors = len(factors)
-    ax = new_axes(ax, 6.4, float(np.clip(1.3 + 0.34 * n_factors, 2.0, 12.0)))
+    ax = new_axes(ax, *picture_size(n_factors))
     rows, rng = np.arange(n_factors), np.random.default_rng(0)
     always = (factors["returned"] == factors["n_splits"]).to_numpy()
     colours = [LINE if back else DATA for back in always]
@@ -63,6 +63,11 @@ def plot_replication(replication: Replication, *, ax: Axes | None = None) -> Axe
     ax.tick_params(axis="x", labelsize=8)
     tidy(ax)
     return ax
+
+
+def picture_size(n_factors: int) -> tuple[float, float]:
+    """Width and height in inches that suit this many factors."""
+    return 6.4, float(np.clip(1.3 + 0.34 * n_factors, 2.0, 12.0))
 
 
 def _label(row: Any) -> str:

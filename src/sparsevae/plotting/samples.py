@@ -88,8 +88,8 @@ def plot_embedding(
     codes : array or data frame of shape (n_samples, n_factors)
         From ``transform``.
     labels : sequence of length n_samples, optional
-        Numbers of more than eight values get a colour scale, anything else a legend: the seven most frequent
-        kinds have colours, the others are grey.
+        Numbers of more than eight values get a colour scale, anything else a legend: of more than eight kinds
+        the seven most frequent have colours, the others are grey.
     factors : (int, int)
         Columns of ``codes``.
     names : sequence of str, optional
@@ -136,7 +136,7 @@ def plot_embedding(
 def _kinds(ax: Axes, x: np.ndarray, y: np.ndarray, labels: list[str], look: _Look) -> None:
     kinds, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")
-    named = frequent if len(kinds) < _KINDS else frequent[: _KINDS - 1]
+    named = frequent if len(kinds) <= _KINDS else frequent[: _KINDS - 1]
     rest = ~np.isin(index, named)
     if rest.any():
         label = f"{len(kinds) - len(named)} other kinds"

@@ -1,4 +1,4 @@
-"""What all plots share: colours for colour-blind readers too, new axes without pyplot, short names."""
+"""What all plots share: colours for colour-blind readers too, new axes, short names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
-from matplotlib.figure import Figure
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 
 __all__ = [
     "CATEGORIES",
     "DATA",
     "LINE",
     "MUTED",
+    "colour_of",
     "diverging",
     "new_axes",
     "room",
@@ -34,11 +34,14 @@ _LONGEST = 28
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or those of a new figure of this size in inches.
 
-    The figure is made without pyplot: no window system is asked for, and nothing stays open.
+    The figure is one of pyplot's, so that ``plt.show()``, ``plt.savefig()`` and notebooks show it. As with
+    pandas and seaborn it stays open until ``plt.close()``; on given axes nothing is opened.
     """
     if ax is not None:
         return ax
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    from matplotlib import pyplot  # not at import: it chooses a window system
+
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def room(ax: Axes) -> tuple[float, float]:
@@ -49,6 +52,13 @@ def room(ax: Axes) -> tuple[float, float]:
 def spaced(count: int, length: float, each: float = 0.18) -> range:
     """Thin ``count`` tick positions so that labels ``each`` inches wide fit into ``length`` inches."""
     return range(0, count, max(1, math.ceil(count * each / max(length, each))))
+
+
+def colour_of(k: int) -> tuple[float, float, float]:
+    """The colour of the k-th kind; after the last one they begin again, each time paler."""
+    paler = 1.0 - 0.55 ** (k // len(CATEGORIES))
+    red, green, blue = (part + paler * (1.0 - part) for part in to_rgb(CATEGORIES[k % len(CATEGORIES)]))
+    return red, green, blue
 
 
 def diverging() -> Colormap:

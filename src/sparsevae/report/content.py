@@ -15,7 +15,7 @@ from sparsevae.identifiability import Certificate, Stability
 from sparsevae.identifiability.records import certificate_from_record, certificate_record
 from sparsevae.inspection.evidence import EVIDENCE_FORMAT
 from sparsevae.report.numbers import rounded
-from sparsevae.report.schema import Content, Factor, Feature, Fit, History, Links, Neighbour, Refits
+from sparsevae.report.schema import Content, Factor, Feature, Fit, History, Links, Neighbour, Refits, Views
 from sparsevae.report.trade import build_trade
 from sparsevae.report.words import factor_label, summarise
 
@@ -89,6 +89,7 @@ def build_content(
         "fit": _fit(model),
         "trade": build_trade(model, links),
         "groups": _groups(model),
+        "views": _views(model),
         "settings": {
             name: _json_value(value) for name, value in model.get_params().items() if name != "verbose"
         },
@@ -107,6 +108,20 @@ def _groups(model: SparseVAE) -> JSON | None:
         "names": [str(label) for label in model.groups_],
         "roles": {str(name): str(role) for name, role in table["role"].items()},
         "deviations": rounded(table.drop(columns="role").to_numpy()),
+    }
+
+
+def _views(model: SparseVAE) -> Views | None:
+    """What factors explain of each view, where the fit knew of views."""
+    views = model.feature_views()
+    if views is None:
+        return None
+    table = model.explained_by_view(views)
+    return {
+        "names": [str(view) for view in table.columns],
+        "n_features": [int((views == view).sum()) for view in table.columns],
+        "explained": rounded(table.iloc[:-1].to_numpy()),
+        "together": rounded(table.iloc[-1].to_numpy()),
     }
 
 
@@ -176,10 +191,14 @@ def _features(model: SparseVAE, links: Links) -> list[Feature]:
     strength = np.abs(np.asarray(links["strength"], dtype=float))
     for link in np.argsort(-strength, kind="stable").tolist():
         numbers[links["feature"][link]].append(link)
-    return [
+    features: list[Feature] = [
         {"name": str(name), "communality": rounded(communality), "links": own}
         for name, communality, own in zip(model.feature_names(), model.communalities_, numbers, strict=True)
     ]
+    views = model.feature_views()
+    for feature, view in zip(features, () if views is None else views, strict=False):
+        feature["view"] = str(view)
+    return features
 
 
 def _factors(

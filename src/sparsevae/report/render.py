@@ -77,6 +77,7 @@ def render_html(content: Content) -> str:
         history_terms=history_terms(history),
         path_figure=path_figure(history),
         correlation_figure=correlation_figure(content["correlation"], [f["name"] for f in factors]),
+        views=content["views"],
         word_lists=word_lists(content),
         word_heading="Words"
         if content["settings"].get("likelihood") == "multinomial"
@@ -105,6 +106,8 @@ def tables(content: Content) -> dict[str, pd.DataFrame]:
             ],
         }
     )
+    if content["views"] is not None:
+        feature_table["view"] = [feature["view"] for feature in features]
     samples = [
         (factor["name"], end, rank, sample["sample"], sample["value"])
         for factor in factors

@@ -24,6 +24,7 @@ __all__ = [
     "ResponseCurve",
     "Sample",
     "Samples",
+    "Views",
     "Words",
 ]
 
@@ -56,6 +57,7 @@ class Feature(TypedDict):
     name: str
     communality: Number
     links: list[int]
+    view: NotRequired[str]
 
 
 class Neighbour(TypedDict):
@@ -129,6 +131,15 @@ class Factor(TypedDict):
     """On the page."""
 
 
+class Views(TypedDict):
+    """Variance explained in each view, a group of features: by factor, and by all of them together."""
+
+    names: list[str]
+    n_features: list[int]
+    explained: list[list[Number]]
+    together: list[Number]
+
+
 class Refits(TypedDict):
     """How stability was measured."""
 
@@ -188,5 +199,6 @@ class Content(TypedDict):
     fit: Fit
     trade: list[Point]
     groups: JSON | None
+    views: Views | None
     settings: JSON
     run: JSON

@@ -46,6 +46,7 @@ def write_workbook(path: Path, model: SparseVAE, factors: pd.DataFrame, verdicts
     sheets = {
         "loadings": model.survey_table(cut=0.0).rename_axis("feature"),
         "explained": model.explained(),
+        **({} if model.feature_views() is None else {"views": model.explained_by_view()}),
         "correlations": model.factor_correlation(),
         "reliability": model.reliability(),
         "verdicts": verdicts[columns].rename_axis("factor"),

@@ -81,6 +81,8 @@ def sparse_vae(
         logger.info("The likelihood is %s, because %s.", chosen, why)
     model = SparseVAE(n_factors, likelihood=chosen, **parameters)
     codes = model.fit_codes(cells.X, feature_names=cells.names, **_groups(target, batch_key))
+    if cells.views is not None:
+        model.set_views(cells.views)
     settings = {
         "layer": layer,
         "use_var": cells.used_because,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,9 +100,10 @@ def _matrix(adata: Any, layer: str | None, used: np.ndarray) -> Matrix:
     layer = None if layer == "X" and "X" not in adata.layers else layer
     if layer is not None and layer not in adata.layers:
         there = list_names([str(name) for name in adata.layers if name is not None])
-        raise DataError(
-            f"Expected a layer '{layer}'; there is {there or 'none'}. Name one of them, or pass layer='X'."
+        remedy = (
+            f"there is {there}. Name one of them, or" if there else "there are no layers. Leave it out, or"
         )
+        raise DataError(f"Expected a layer '{layer}'; {remedy} pass layer='X'.")
     # A backed X is read here, the features used alone where they are not all.
     part = adata if used.all() else adata[:, used]
     X = part.X if layer is None else part.layers[layer]
@@ -123,10 +125,9 @@ def _used(adata: Any, use_var: Any) -> tuple[np.ndarray, str]:
         return np.ones(n, dtype=bool), "all"
     if isinstance(use_var, str):
         if use_var not in adata.var:
-            raise DataError(
-                f"Expected a column '{use_var}' in var; there is "
-                f"{list_names([str(name) for name in adata.var.columns]) or 'none'}. Name one of them."
-            )
+            there = list_names([str(name) for name in adata.var.columns])
+            remedy = f"there is {there}. Name one of them" if there else "var has no columns. Pass a mask"
+            raise DataError(f"Expected a column '{use_var}' in var; {remedy}.")
         mask, why = np.asarray(adata.var[use_var]), use_var
     else:
         mask, why = np.asarray(use_var), "a mask"
@@ -141,13 +142,10 @@ def _used(adata: Any, use_var: Any) -> tuple[np.ndarray, str]:
 
 
 def _check_names(names: Sequence[object], what: str) -> None:
-    labels = [str(name) for name in names]
-    if len(set(labels)) != len(labels):
-        twice = (
-            [name for name in dict.fromkeys(labels) if labels.count(name) > 1] if len(labels) < 10_000 else []
-        )
+    twice = [name for name, count in Counter(str(name) for name in names).items() if count > 1]
+    if twice:
         raise DataError(
-            f"Expected different {what}; got {list_names(twice) or 'some'} more than once. Call "
+            f"Expected different {what}; got {list_names(twice)} more than once. Call "
             "adata.var_names_make_unique() first."
         )
 
