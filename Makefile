@@ -80,5 +80,5 @@ audit: $(READY)  ## compare the locked versions with the known vulnerabilities, 
 	$(BIN)/python tools/audit.py
 
 clean:  ## remove .venv and everything that was built
-	rm -rf $(VENV) $(INTEGRATIONS) .audit build dist docs/_build docs/gallery bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(INTEGRATIONS) .audit build dist docs/_build docs/gallery docs/results bench-results .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,9 @@
 """Settings of the documentation: `make docs` builds it in docs/_build/html."""
 
 import re
+import shutil
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import pick_math_environment
@@ -52,7 +54,13 @@ html_title = f"sparsevae {release}"
 html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
 
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "results"
+
+
 def setup(app):
+    app.connect("builder-inited", copy_pages_of_results)
+    app.connect("source-read", follow_links_between_docs_and_results)
     app.connect("doctree-read", leave_results_out_of_the_sidebar)
     app.connect("autodoc-skip-member", leave_out_metadata_requests)
     # Formulas as MathML, which browsers draw by themselves: pages need no script from elsewhere.
@@ -77,6 +85,26 @@ def mathml(code, as_block=False):
     if as_block and pick_math_environment(code).startswith("align") and r"\begin{" not in code:
         code = rf"\begin{{aligned}}{code}\end{{aligned}}"
     return tex2mathml(code, as_block=as_block)
+
+
+def copy_pages_of_results(app):
+    """Pages and pictures that commands wrote live beside their rows, outside of what Sphinx reads."""
+    copies = DOCS / "results"
+    shutil.rmtree(copies, ignore_errors=True)
+    for source in (*RESULTS.rglob("*.md"), *RESULTS.rglob("*.png")):
+        copy = copies / source.relative_to(RESULTS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        # With its time, so that what did not change is not built again.
+        shutil.copy2(source, copy)
+
+
+def follow_links_between_docs_and_results(app, docname, source):
+    """Links are written as they hold in the repository; here the results are inside of the docs."""
+    up = "../" * docname.count("/")
+    if docname.startswith("results/"):
+        source[0] = source[0].replace(f"]({up}docs/", f"]({up}")
+    else:
+        source[0] = source[0].replace(f"](../{up}results/", f"]({up}results/")
 
 
 def leave_results_out_of_the_sidebar(app, doctree):

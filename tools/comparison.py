@@ -12,7 +12,7 @@ from sparsevae.experiments.spec import load_spec
 from sparsevae.experiments.tables import current_rows, summarise
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = ROOT / "results"
 BEGIN, END = "<!-- comparison: written by tools/comparison.py -->\n", "<!-- end of comparison -->\n"
 OURS = "Sparse VAE"
 NAMES = {
@@ -39,19 +39,19 @@ def table() -> str:
     replication, seconds = returning()
     rows = [
         (
-            "[Recovery](docs/results/synthetic/paper/table.md)",
+            "[Recovery](results/synthetic/paper/table.md)",
             "known factors found, factors correlated at 0.8 (DCI, 1 is perfect)",
             recovery(),
             "{:.2f}",
         ),
         (
-            "[Replication](docs/results/replication/summary.md)",
+            "[Replication](results/replication/summary.md)",
             f"factors that come back in another half of the rows, mean of {len(common_tables())} real tables",
             replication,
             "{:.1f}",
         ),
         (
-            "[Time](docs/results/replication/summary.md)",
+            "[Time](results/replication/summary.md)",
             "CPU seconds for each of these fits",
             {name: seconds[name] for name in replication},
             "{:.1f}",

@@ -1,6 +1,6 @@
 """What was asked of tables with holes, weights, groups and ordered answers, and what the rows show.
 
-Run ``python -m benchmarks.holes.summary`` from the root of the repository: it reads docs/results/holes and
+Run ``python -m benchmarks.holes.summary`` from the root of the repository: it reads results/holes and
 writes summary.md there.
 """
 
@@ -13,17 +13,17 @@ import pandas as pd
 
 from benchmarks.holes.cost import BEFORE, BUILT
 
-FOLDER = Path(__file__).parents[2] / "docs" / "results" / "holes"
+FOLDER = Path(__file__).parents[2] / "results" / "holes"
 Line = tuple[str, str, str, object]
 
 
 HEAD = """# Tables with holes, weights, groups and ordered answers: what was asked, what was measured
 
-`python -m benchmarks.holes STUDY --data FOLDER --output docs/results/holes/STUDY.csv` makes the rows of a
+`python -m benchmarks.holes STUDY --data FOLDER --output results/holes/STUDY.csv` makes the rows of a
 study, `python -m benchmarks.holes.summary` this page from them. Means, with the smallest and largest value
 in brackets. *Holds* is said of the mean over data sets or seeds, and of every one of them where numbers of
 factors, items, batches or bits are asked for.
-[What the figures mean](../../how-to/holes-and-weights.md#figures).
+[What the figures mean](../../docs/how-to/holes-and-weights.md#figures).
 
 | figure | asked | measured | holds |
 |---|---|---|---|

@@ -15,7 +15,7 @@ _HEAD = """# Which factors come back in another half of the rows
 Two disjoint halves of the rows, a fit on each, factors matched on all rows; a factor comes back if the rank
 correlation with its match is at least 0.9. It counts if it explains at least 5 % of the variance of at least
 three features. Means over splits. `python -m benchmarks.replication` makes the rows (`rows.csv`),
-[the notes](../../research/replication.md) say what was learned.
+[the notes](../../docs/research/replication.md) say what was learned.
 
 The sparse VAE by its defaults chooses its number of factors; *others* are the methods of the picture at 5, 7,
 10, 15 and 20 factors, of which the best at any number stands here, a choice that a user cannot make.

@@ -21,7 +21,7 @@ DATA = {"peerread": "PeerRead", "zeisel": "Zeisel", "movielens": "MovieLens 1M"}
 
 def markdown(results: Results) -> str:
     """Both tables, with what they mean; empty where nothing has been measured."""
-    parts = ["---\norphan: true\n---\n\n# The rivals, measured\n"]
+    parts = ["# The rivals, measured\n"]
     frame = results.frame("reconstruction")
     if not frame.empty:
         parts += [_reconstruction(frame[frame["rows"] == rows], rows) for rows in frame["rows"].unique()]

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=200, help="of the processes figure")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--folder", type=Path, help="where the tables are; a temporary one by default")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/scale"))
+    parser.add_argument("--out", type=Path, default=Path("results/scale"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.folder or Path(scratch)

@@ -20,10 +20,12 @@ from .helpers import assert_alike, blocks, printed_by, run
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 QUICK_START = (ROOT / "docs" / "tutorials" / "quick-start.md").read_text("utf-8")
+BUILT = ("_build", "results")  # Sphinx copies the pages of results to docs/results
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts),
+    *sorted((ROOT / "results").rglob("*.md")),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.relative_to(ROOT).parts[1] not in BUILT),
 ]
 
 comparison = SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "comparison.py")))

@@ -12,7 +12,7 @@ from sparsevae.experiments.spec import load_spec, load_specs
 from sparsevae.experiments.tables import current_rows, render
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = ROOT / "results"
 
 
 @pytest.mark.parametrize("name", load_specs())

@@ -16,7 +16,7 @@ __all__ = ["overview"]
 
 _HEAD = """# The claims at a glance
 
-Results at `{scale}` scale.{caveat} Each claim is checked under every [recipe](../research/fidelity.md):
+Results at `{scale}` scale.{caveat} Each claim is checked under every [recipe](../docs/research/fidelity.md):
 
 - *default*, first against the methods of the paper's table or figure, then against simple methods too (PCA,
   LDA and others), then against all methods under all recipes, where the data are the same;

@@ -33,7 +33,7 @@ THRESHOLDS = {
     "returns_weak": 0.5,
 }
 """A factor is identified if halves of the rows agree on it to ``match_identified``, weak from
-``match_weak`` on: calibrated on real tables and generators, each left out in turn (docs/results/verdicts).
+``match_weak`` on: calibrated on real tables and generators, each left out in turn (results/verdicts).
 Two curves are the same up to ``curve_difference``. The data contradict that if other features explain more
 than ``data_difference`` of the contrast, with a p-value below ``p_value``. An anchor speaks for a factor that
 explains at least ``strength`` of its variance. The margin of A2 may be a little negative: a feature with a
