@@ -11,9 +11,9 @@ import warnings
 import numpy as np
 
 from sparsevae import SparseVAE
+from sparsevae.comparison.adapters import EASE
 from sparsevae.datasets import load_movielens
 from sparsevae.exceptions import ConvergenceWarning
-from sparsevae.experiments.adapters import EASE
 from sparsevae.metrics import ndcg_at_k, split_items
 
 

@@ -33,3 +33,15 @@ def test_packages_are_reached_without_an_import_of_their_own():
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'SparseVAEE'"):
         sparsevae.SparseVAEE  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sparsevae.experiments.__all__)
+def test_names_of_experiments_are_where_they_went_and_warn(name):
+    with pytest.warns(DeprecationWarning, match=f"sparsevae.experiments.{name} is deprecated"):
+        value = getattr(sparsevae.experiments, name)
+    assert value.__module__.split(".")[1] in ("comparison", "replication", "reproduction", "sample_size")
+
+
+def test_experiments_has_no_other_name():
+    with pytest.raises(AttributeError, match="no attribute 'measure_all'"):
+        sparsevae.experiments.measure_all  # noqa: B018

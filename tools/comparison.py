@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from sparsevae.experiments.results import Results
-from sparsevae.experiments.spec import load_spec
-from sparsevae.experiments.tables import current_rows, summarise
+from sparsevae.reproduction.results import Results
+from sparsevae.reproduction.spec import load_spec
+from sparsevae.reproduction.tables import current_rows, summarise
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

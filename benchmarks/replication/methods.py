@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.decomposition import NMF, FastICA, LatentDirichletAllocation
 
 from sparsevae import OIVAE, VAE, SparseVAE
-from sparsevae.experiments.factor_sets import standardise, varimax_set
 from sparsevae.metrics.replication import FactorSet, linear_shares
+from sparsevae.replication.factor_sets import standardise, varimax_set
 
 __all__ = ["COUNTS_ONLY", "OURS", "PEERS"]
 

@@ -14,8 +14,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.real import Problem
 from benchmarks.rivals.plain_vae import PlainVAE
 from sparsevae import VAE
+from sparsevae.comparison.measures import MEASURES, Fit
 from sparsevae.datasets import Dataset
-from sparsevae.experiments.measures import MEASURES, Fit
 
 __all__ = ["DATA_SETS", "METHODS", "TEST", "measure"]
 

@@ -21,10 +21,10 @@ from benchmarks.verdicts.calibration import by_class, leave_one_out
 from benchmarks.verdicts.pages import write_pages
 from benchmarks.verdicts.problems import PROBLEMS, Problem
 from sparsevae import SparseVAE
-from sparsevae.experiments.factor_sets import factor_set
 from sparsevae.factor_analysis import analyse_factors
 from sparsevae.identifiability.resamples import Resamples
 from sparsevae.metrics.replication import RETURNED, FactorSet, counted_factors, linear_shares, match_sets
+from sparsevae.replication.factor_sets import factor_set
 
 
 def main() -> None:

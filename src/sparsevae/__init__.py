@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sparsevae._version import __version__
 
 if TYPE_CHECKING:
+    from sparsevae.comparison.held_out import compare
     from sparsevae.estimators import NMF, OIVAE, VAE, VSC, SparseVAE, name_features, sparsity_path
-    from sparsevae.experiments.comparison import compare
-    from sparsevae.experiments.replication import replicate
-    from sparsevae.experiments.sample_size import power
     from sparsevae.identifiability import stability
     from sparsevae.inspection import parallel_analysis
     from sparsevae.io import read_table
+    from sparsevae.replication.refits import replicate
     from sparsevae.runs import Run
+    from sparsevae.sample_size import power
     from sparsevae.stored import open_rows
 
 __all__ = [
@@ -47,9 +47,9 @@ _HOMES = {
     "SparseVAE": "estimators",
     "name_features": "estimators",
     "sparsity_path": "estimators",
-    "compare": "experiments",
-    "power": "experiments",
-    "replicate": "experiments",
+    "compare": "comparison",
+    "power": "sample_size",
+    "replicate": "replication",
     "stability": "identifiability",
     "open_rows": "stored",
     "parallel_analysis": "inspection",
@@ -57,6 +57,7 @@ _HOMES = {
     "Run": "runs",
 }
 _PACKAGES = (
+    "comparison",
     "datasets",
     "estimators",
     "exceptions",
@@ -67,8 +68,11 @@ _PACKAGES = (
     "metrics",
     "plotting",
     "priors",
+    "replication",
     "report",
+    "reproduction",
     "runs",
+    "sample_size",
     "tl",
     "training",
 )

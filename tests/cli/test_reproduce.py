@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from sparsevae.experiments.results import COLUMNS, Results
-from sparsevae.experiments.spec import load_spec, load_specs
+from sparsevae.reproduction.results import COLUMNS, Results
+from sparsevae.reproduction.spec import load_spec, load_specs
 
 from .helpers import files_under, invoke, refusal
 

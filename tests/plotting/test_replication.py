@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsevae.experiments import Replication
+from sparsevae.replication import Replication
 
 from .helpers import rendered
 

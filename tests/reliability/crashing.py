@@ -22,9 +22,9 @@ import pandas as pd
 
 from sparsevae import Run, SparseVAE, read_table, stability
 from sparsevae.cli.report import _check_output
-from sparsevae.experiments.results import Results
 from sparsevae.persistence import last_checkpoint, place, take_place
 from sparsevae.report import build_content, output_files, write_report
+from sparsevae.reproduction.results import Results
 from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")

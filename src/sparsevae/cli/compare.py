@@ -26,8 +26,8 @@ from sparsevae.cli.options import (
     MaxEpochsOption,
     TableArgument,
 )
-from sparsevae.experiments import compare as compare_methods
-from sparsevae.experiments.comparison import DEFAULT, METHODS, make_estimators, parse_methods
+from sparsevae.comparison import compare as compare_methods
+from sparsevae.comparison.methods import DEFAULT, METHODS, make_estimators, parse_methods
 from sparsevae.io import read_table, suggest_likelihood
 
 __all__ = ["compare"]

@@ -12,11 +12,11 @@ from sparsevae.cli.console import is_watched, one_sentence_errors, print_json, s
 from sparsevae.cli.options import JsonOption
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.experiments.sample_size import Draw, design
-from sparsevae.experiments.sample_size import power as simulate
 from sparsevae.persistence import replacing
 from sparsevae.plotting import plot_power
 from sparsevae.runs import Run
+from sparsevae.sample_size import Draw, design
+from sparsevae.sample_size import power as simulate
 
 __all__ = ["power"]
 

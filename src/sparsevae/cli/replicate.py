@@ -39,12 +39,12 @@ from sparsevae.cli.options import (
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
-from sparsevae.experiments import Replication
-from sparsevae.experiments import replicate as fit_parts
 from sparsevae.io import read_labels, read_table, suggest_likelihood
 from sparsevae.io.record import to_json
 from sparsevae.persistence import check_writable, finish_replacement, replacing_together
 from sparsevae.plotting.replication import picture_size
+from sparsevae.replication import Replication
+from sparsevae.replication import replicate as fit_parts
 from sparsevae.runs.files import write_csv
 
 __all__ = ["FILES", "replicate"]

@@ -12,10 +12,10 @@ import typer
 from sparsevae.cli.console import interrupted_code, one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import ParameterError
-from sparsevae.experiments.reproduction import Reproduction
-from sparsevae.experiments.reproduction import reproduce as reproduce_result
-from sparsevae.experiments.spec import SCALES, load_specs
-from sparsevae.experiments.tables import records
+from sparsevae.reproduction.paper import Reproduction
+from sparsevae.reproduction.paper import reproduce as reproduce_result
+from sparsevae.reproduction.spec import SCALES, load_specs
+from sparsevae.reproduction.tables import records
 
 __all__ = ["reproduce"]
 

@@ -11,7 +11,7 @@ from sparsevae.metrics.replication import RETURNED
 from sparsevae.plotting.style import CATEGORIES, DATA, LINE, MUTED, new_axes, room, short, spaced, tidy
 
 if TYPE_CHECKING:
-    from sparsevae.experiments import Replication
+    from sparsevae.replication import Replication
 
 __all__ = ["picture_size", "plot_replication"]
 
