@@ -90,7 +90,8 @@ def run_spec(
     -------
     Outcome
     """
-    find_provenance()  # of the code as it is now: reading data takes time, and the checkout may change meanwhile
+    # Of the code as it is now: reading data takes time, and the checkout may change meanwhile.
+    find_provenance()
     runs = choose_runs(spec.runs(scale), only or {})
     taken = set() if shared is None else _take_over(runs, results, shared)
     if redo and taken:
