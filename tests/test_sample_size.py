@@ -11,7 +11,7 @@ from sparsevae import SparseVAE
 from sparsevae.exceptions import ParameterError
 from sparsevae.sample_size import Power, design, power
 
-from ..cli.helpers import invoke, refusal
+from .cli.helpers import invoke, refusal
 
 LINEAR = SparseVAE(4, hidden_sizes=(), n_init=1, max_epochs=60)
 

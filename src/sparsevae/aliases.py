@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from scipy import sparse
 
-__all__ = ["JSON", "Matrix", "MatrixLike", "Parameters", "TableLike"]
+__all__ = ["JSON", "JSONValue", "Matrix", "MatrixLike", "Parameters", "State", "TableLike"]
 
 Matrix: TypeAlias = "np.ndarray | sparse.csr_array"
 """Numbers in rows and columns, dense or sparse."""
@@ -24,6 +24,12 @@ TableLike: TypeAlias = "ArrayLike | pd.DataFrame | sparse.csr_array"
 
 JSON: TypeAlias = dict[str, Any]
 """An object of JSON or TOML, whose values are known by their keys."""
+
+JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
+"""What a file of JSON can hold."""
+
+State: TypeAlias = dict[str, Any]
+"""What is saved of an object: plain values and arrays, by name."""
 
 Parameters: TypeAlias = Mapping[str, Any]
 """Keyword arguments of a function that is chosen at run time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -210,7 +209,7 @@ def _from_fit(model: SparseVAE) -> Draw:
     return draw
 
 
-def _try(model: SparseVAE, draw: Draw, n_samples: int, seed: int) -> dict[str, Any]:
+def _try(model: SparseVAE, draw: Draw, n_samples: int, seed: int) -> dict[str, float]:
     X, factors, support = draw(n_samples, seed)
     found, f1, correlation = 0, 0.0, 0.0
     with warnings.catch_warnings():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, DataWarning
@@ -14,7 +14,7 @@ from sparsevae.validation import shown
 __all__ = ["check_groups", "number_groups"]
 
 
-def check_groups(groups: Any, X: Matrix) -> np.ndarray | None:
+def check_groups(groups: ArrayLike | None, X: Matrix) -> np.ndarray | None:
     """Labels of the rows' groups as an array of strings and numbers; None where there are none.
 
     Parameters

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, DataWarning
@@ -15,7 +15,7 @@ __all__ = ["check_exposure", "check_weights", "note_large_weights"]
 _LARGE = 2.0  # mean weight above which weights are probably not frequencies
 
 
-def check_weights(sample_weight: Any, X: Matrix) -> np.ndarray | None:
+def check_weights(sample_weight: ArrayLike | None, X: Matrix) -> np.ndarray | None:
     """Weights as an array of float64; None where all rows count once.
 
     Parameters
@@ -48,7 +48,7 @@ def check_weights(sample_weight: Any, X: Matrix) -> np.ndarray | None:
     return weight
 
 
-def check_exposure(exposure: Any, X: Matrix) -> np.ndarray | None:
+def check_exposure(exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
     """Sizes of the rows as an array of float64; None where they are not given."""
     if exposure is None:
         return None

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
 
+from sparsevae.aliases import JSON
 from sparsevae.annotations.views import split_views
 from sparsevae.cli.console import (
     collect_warnings,
@@ -267,8 +268,8 @@ def _share(processes: int, checkpoint: Path) -> int:
 
 def _take_part(
     table: Path,
-    reading: dict[str, Any],
-    settings: dict[str, Any],
+    reading: JSON,
+    settings: JSON,
     checkpoint: Path,
     checkpoint_every: str,
     patience: float,

@@ -51,6 +51,8 @@ class _Later(TyperCommand):
     def __init__(self, name: str, summary: str) -> None:
         super().__init__(name, help=summary, rich_markup_mode=None)
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: object = None, **extra: object
+    ) -> Any:
         command = load_command(self.name or "")
         return command.make_context(info_name, args, parent=parent, **extra)

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from torch import distributed as dist
 
@@ -95,7 +94,7 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> tuple[list[int], set[int]
 def _passing_signals(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
     """Pass on what this process is told; Ctrl-C reaches the others by itself, from the terminal."""
 
-    def send(number: int, frame: Any) -> None:
+    def send(number: int, frame: object) -> None:
         if number == signal.SIGINT and sys.stdin is not None and sys.stdin.isatty():
             return
         for process in processes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
 
+from sparsevae.aliases import JSON
 from sparsevae.cli.console import interrupted_code, one_sentence_errors, print_json, say
 from sparsevae.cli.options import JsonOption
 from sparsevae.exceptions import ParameterError
@@ -123,7 +124,7 @@ def _fields(only: list[str]) -> dict[str, list[str]]:
     return chosen
 
 
-def _as_json(result: Reproduction, scale: str) -> dict[str, Any]:
+def _as_json(result: Reproduction, scale: str) -> JSON:
     outcome = result.outcome
     summary = [
         {name: None if pd.isna(value) else value for name, value in row.items()}

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from sparsevae.aliases import JSON, Parameters
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import ParameterError
 from sparsevae.io import ReadOptions
@@ -35,8 +36,8 @@ _TABLE = (
 class Settings(NamedTuple):
     """Parameters of the estimator, and options of `read_table`, by name."""
 
-    parameters: dict[str, Any]
-    reading: dict[str, Any]
+    parameters: JSON
+    reading: JSON
 
 
 def read_config(path: Path | None) -> Settings:
@@ -86,7 +87,7 @@ def merge_settings(
     )
 
 
-def check_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(parameters: Parameters) -> JSON:
     """Refuse parameters that make no sense; without a number of factors the table is to say how many."""
     SparseVAE(**parameters).check_parameters()
     if "n_factors" in parameters:

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from sparsevae.aliases import Matrix, TableLike
+from sparsevae.aliases import Matrix, State, TableLike
 from sparsevae.annotations.groups import check_groups, number_groups
 from sparsevae.annotations.levels import check_levels, find_levels
 from sparsevae.annotations.missing import add_absences, check_columns_seen, columns_with_holes, with_nan
@@ -279,11 +279,11 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         return load_estimator(cls, path)
 
     @abstractmethod
-    def saved_state(self) -> dict[str, Any]:
+    def saved_state(self) -> State:
         """What fit has found: arrays, tensors, data frames and plain values, for `restore_state`."""
 
     @abstractmethod
-    def restore_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: State) -> None:
         """Become the fitted estimator that `saved_state` described."""
 
     def __sklearn_tags__(self) -> Any:
@@ -1001,14 +1001,14 @@ class FactorEstimator(TableEstimator):
 
     # -- on disk --------------------------------------------------------------------------------------------
 
-    def saved_state(self) -> dict[str, Any]:
+    def saved_state(self) -> State:
         """What fit has found; the module by its settings and tensors."""
         parameters = self.get_params(deep=False)
         fitted = {name: value for name, value in vars(self).items() if name not in parameters}
         module = fitted.pop("module_")
         return {"fitted": fitted, "module": module.to_dict()}
 
-    def restore_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: State) -> None:
         """Become the fitted estimator that `saved_state` described, also one of version 0.1.
 
         Sizes are compared with those of the arrays before anything is built.

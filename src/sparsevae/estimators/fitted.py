@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import JSON, TableLike
 from sparsevae.estimators.base import FactorEstimator
 from sparsevae.inspection.codes import Codes
 from sparsevae.inspection.variance import signed_strength
@@ -31,7 +30,7 @@ class SparseFit(FactorEstimator):
     factor_covariance_: np.ndarray
     active_factors_: np.ndarray
     dropped_factors_: dict[int, str]
-    extremes_: dict[str, Any]
+    extremes_: JSON
 
     @abstractmethod
     def strongest_features(self, k: int | np.integer) -> np.ndarray:
@@ -45,7 +44,7 @@ class SparseFit(FactorEstimator):
         samples: Sequence[object] | np.ndarray | None = None,
         table_name: str = "",
         seen_in_fit: bool = True,
-    ) -> dict[str, Any]:
+    ) -> JSON:
         """What a report needs of a table."""
 
     def link_strength(self) -> np.ndarray:

@@ -272,7 +272,7 @@ def _names_before(pipeline: Any, i: int) -> np.ndarray:
         ) from error
 
 
-def _pairs(names: Any) -> list[tuple[Any, Any]]:
+def _pairs(names: object) -> list[tuple[object, object]]:
     if not isinstance(names, Mapping):
         raise ParameterError(
             f"Expected a dict from factors to names; got {names!r}. Pass for example {{0: 'stress'}}."
@@ -280,7 +280,7 @@ def _pairs(names: Any) -> list[tuple[Any, Any]]:
     return list(names.items())
 
 
-def _factor_position(factor: Any, known: list[str]) -> int:
+def _factor_position(factor: object, known: list[str]) -> int:
     if isinstance(factor, (int, np.integer)) and not isinstance(factor, bool) and 0 <= factor < len(known):
         return int(factor)
     if isinstance(factor, str) and factor in known:
@@ -291,7 +291,7 @@ def _factor_position(factor: Any, known: list[str]) -> int:
     )
 
 
-def _checked_name(name: Any, factor: Any) -> str:
+def _checked_name(name: object, factor: object) -> str:
     if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
         raise ParameterError(
             f"Expected a name in printable letters, without blanks around it; got {name!r} for factor "

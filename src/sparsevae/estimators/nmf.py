@@ -24,6 +24,7 @@ from sparsevae.estimators.masked_factorisation import factorise_masked, first_co
 from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.inspection.outputs import strongest_features
+from sparsevae.principal import RandomState
 from sparsevae.validation import check_fraction, check_positive, row_totals
 
 __all__ = ["NMF"]
@@ -85,11 +86,11 @@ class NMF(PlugInEstimator):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         alpha: float = 1.0,
         l1_ratio: float = 0.0,
         max_iter: int = 400,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from sparsevae.fitting import FitData, Recipe, get_recipe
 from sparsevae.fitting.initial import start_at_means_
 from sparsevae.inspection.codes import Codes
 from sparsevae.modules import LatentModule, OIVAEConfig, OIVAEModule
+from sparsevae.principal import RandomState
 from sparsevae.validation import check_positive
 
 __all__ = ["OIVAE"]
@@ -45,6 +46,10 @@ _RECIPES = {
     "paper": _OIVAERecipe(samples_per_penalty=None),
     "authors": _OIVAERecipe(samples_per_weight_prior=1.0),
 }
+
+
+Groups = Sequence[object] | Mapping[object, str | Iterable[object]]
+"""A label per feature, or the features of each label."""
 
 
 class OIVAE(NeuralEstimator):
@@ -103,9 +108,9 @@ class OIVAE(NeuralEstimator):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         recipe: str = "default",
-        groups: Sequence[Any] | Mapping[Any, Any] | None = None,
+        groups: Groups | None = None,
         penalty: float = 1.0,
         group_width: int = 5,
         n_init: int = 1,
@@ -117,7 +122,7 @@ class OIVAE(NeuralEstimator):
         missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors
@@ -202,7 +207,7 @@ class OIVAE(NeuralEstimator):
         )
 
 
-def number_groups(groups: Any, feature_names: np.ndarray) -> tuple[list[int], np.ndarray]:
+def number_groups(groups: Groups | None, feature_names: np.ndarray) -> tuple[list[int], np.ndarray]:
     """Turn what a user typed into a number per feature, groups in order of their size.
 
     Parameters
@@ -226,7 +231,7 @@ def number_groups(groups: Any, feature_names: np.ndarray) -> tuple[list[int], np
             f"Expected groups to have a label for each of the {n_features} features; got {len(labels)}. Pass "
             "one per column, or a dict from group to columns."
         )
-    sizes: dict[Any, int] = {}
+    sizes: dict[object, int] = {}
     for label in labels:
         sizes[label] = sizes.get(label, 0) + 1
     names = sorted(sizes, key=sizes.__getitem__)  # stable: groups of one size as they first appear
@@ -234,9 +239,9 @@ def number_groups(groups: Any, feature_names: np.ndarray) -> tuple[list[int], np
     return [number[label] for label in labels], np.array([str(name) for name in names], dtype=object)
 
 
-def _labels_of(groups: Mapping[Any, Any], feature_names: np.ndarray) -> list[Any]:
+def _labels_of(groups: Mapping[object, str | Iterable[object]], feature_names: np.ndarray) -> list[object]:
     position = {name: j for j, name in enumerate(feature_names)}
-    labels: dict[int, Any] = {}
+    labels: dict[int, object] = {}
     for name, members in groups.items():
         for member in [members] if isinstance(members, str) else members:
             j = position.get(member, member)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,7 @@ def sparsity_path(
     X: TableLike,
     model: SparseVAE | None = None,
     *,
-    multiples: Any = None,
+    multiples: Sequence[float] | np.ndarray | None = None,
     n_steps: int = 13,
     span: float = 16.0,
 ) -> SparsityPath:
@@ -140,7 +140,7 @@ def _check(model: SparseVAE) -> None:
         )
 
 
-def _multiples(multiples: Any, n_steps: int, span: float) -> np.ndarray:
+def _multiples(multiples: Sequence[float] | np.ndarray | None, n_steps: int, span: float) -> np.ndarray:
     if multiples is None:
         check_positive("n_steps", n_steps, integer=True)
         if not span > 1.0:

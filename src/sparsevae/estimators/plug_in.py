@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import Matrix, TableLike
+from sparsevae.aliases import Matrix, State, TableLike
 from sparsevae.annotations.missing import has_missing
 from sparsevae.annotations.weights import check_weights
 from sparsevae.estimators.base import TableEstimator
@@ -170,12 +170,12 @@ class PlugInEstimator(TableEstimator):
         self.inverse_dispersion_ = spread.pop("inverse_dispersion")
         self.likelihood_parameters_ = spread
 
-    def saved_state(self) -> dict[str, Any]:
+    def saved_state(self) -> State:
         """What fit has found."""
         parameters = self.get_params(deep=False)
         return {name: value for name, value in vars(self).items() if name not in parameters}
 
-    def restore_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: State) -> None:
         """Become the fitted estimator that `saved_state` described."""
         check_state(state, type(self))
         self.__dict__.update(state)

@@ -109,7 +109,7 @@ class RatingsMixin(SparseFit):
             chosen[[self._feature_position(item) for item in items]] = True
         return chosen
 
-    def _feature_position(self, feature: Any) -> int:
+    def _feature_position(self, feature: int | str) -> int:
         names = self.feature_names()
         if isinstance(feature, (int, np.integer)) and 0 <= feature < len(names):
             return int(feature)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import JSON, TableLike
 from sparsevae.estimators.fitted import SparseFit
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.inspection.codes import Codes
@@ -181,9 +180,7 @@ class ResultsMixin(SparseFit):
         }
         return pd.DataFrame(columns, index=pd.Index([*names.values(), "all factors"], name="factor"))
 
-    def _word_evidence(
-        self, codes: Codes, factors: dict[int, str], strongest: dict[int, np.ndarray]
-    ) -> dict[str, Any]:
+    def _word_evidence(self, codes: Codes, factors: dict[int, str], strongest: dict[int, np.ndarray]) -> JSON:
         """Frequencies of features, where they have any: counts, and answers of yes and no."""
         if self.module_.observation.real_columns.any() or not factors:
             return {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import State
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability.resamples import Resamples
 
@@ -50,7 +50,7 @@ _FRAMES = ("history_", "starts_", "simplicity_path_")
 _COUNTS = ("n_features_in_", "n_iter_", "_n_features_out")
 
 
-def check_state(fitted: Mapping[str, Any], owner: type) -> None:
+def check_state(fitted: State, owner: type) -> None:
     """Refuse fitted attributes of another type or shape than a fit gives them.
 
     Parameters
@@ -106,7 +106,9 @@ def _declared(owner: type) -> set[str]:
     return {name for part in owner.__mro__ for name in vars(part).get("__annotations__", {})}
 
 
-def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: Mapping[str, int], kinds: str) -> None:
+def _check_array(
+    name: str, value: object, shape: tuple[str, ...], sizes: Mapping[str, int], kinds: str
+) -> None:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or value.ndim != len(shape):
         raise DataError(f"Expected {name} to be an array with the dimensions {', '.join(shape)}")
     for size, what in zip(value.shape, shape, strict=True):
@@ -114,7 +116,7 @@ def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: Mapping[s
             raise DataError(f"Expected {name} with {sizes[what]} {what}; got shape {value.shape}")
 
 
-def _check_resamples(value: Any, n_features: int, n_active: int) -> None:
+def _check_resamples(value: object, n_features: int, n_active: int) -> None:
     """Refuse what `Resamples.to_dict` would not have written; empty is allowed."""
     if not isinstance(value, dict) or (value and set(value) != set(Resamples._fields)):
         raise DataError("Expected resamples_ to be a dict of what halves of the rows showed")
@@ -125,7 +127,7 @@ def _check_resamples(value: Any, n_features: int, n_active: int) -> None:
         _check_array(f"resamples_[{name!r}]", array, shape, sizes, "iuf")
 
 
-def _check_factors(name: str, value: Any, n_factors: int) -> None:
+def _check_factors(name: str, value: object, n_factors: int) -> None:
     """Refuse what is not an array of positions of factors, each once."""
     if not isinstance(value, np.ndarray) or value.ndim != 1:
         raise DataError(f"Expected {name} to be positions of factors")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as t_distribution
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import JSON, TableLike
 from sparsevae.decoder.precision import PRECISIONS
 from sparsevae.estimators.base import FeatureNames
 from sparsevae.estimators.display import DisplayMixin
@@ -49,7 +49,7 @@ from sparsevae.inspection.variance import (
 )
 from sparsevae.modules import Batch, LatentModule, SparseVAEConfig, SparseVAEModule
 from sparsevae.modules.base import check_features_per_step
-from sparsevae.principal import pairwise_correlation
+from sparsevae.principal import RandomState, pairwise_correlation
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.validation import check_choice, check_fraction, check_positive
 
@@ -208,7 +208,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self,
         n_factors: int | str = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         recipe: str | Recipe = "default",
         spike_rate: float | None = None,
         slab_rate: float | None = None,
@@ -230,7 +230,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors
@@ -796,7 +796,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         samples: Sequence[object] | np.ndarray | None = None,
         table_name: str = "",
         seen_in_fit: bool = True,
-    ) -> dict[str, Any]:
+    ) -> JSON:
         """What a report needs of a table: certificate, ablation, points behind the curves, extreme samples.
 
         Parameters
@@ -837,7 +837,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         }
 
 
-def _check_init(init: Any) -> None:
+def _check_init(init: object) -> None:
     mask = np.asarray(init)
     if mask.ndim != 2 or mask.dtype.kind not in "biuf" or not np.isfinite(mask).all():
         raise ParameterError(
@@ -846,7 +846,7 @@ def _check_init(init: Any) -> None:
         )
 
 
-def _check_inclusion_prior(prior: Any) -> None:
+def _check_inclusion_prior(prior: object) -> None:
     if not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
         raise ParameterError(
             f"Expected inclusion_prior to be a pair (a, b); got {prior!r}. Pass for example (1, n_features)."
@@ -855,7 +855,7 @@ def _check_inclusion_prior(prior: Any) -> None:
         check_positive(f"inclusion_prior's {name}", value)
 
 
-def _check_covariance(covariance: Any, n_factors: int) -> None:
+def _check_covariance(covariance: object, n_factors: int) -> None:
     matrix = np.asarray(covariance)
     square = matrix.shape == (n_factors, n_factors) and matrix.dtype.kind in "iuf"
     if not square or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
 from sparsevae.estimators.neural import NeuralEstimator
 from sparsevae.fitting import FitData, Recipe
 from sparsevae.modules import LatentModule, VAEConfig, VAEModule
+from sparsevae.principal import RandomState
 from sparsevae.validation import check_choice, check_positive
 
 __all__ = ["VAE"]
@@ -89,7 +90,7 @@ class VAE(GroupMixin, NeuralEstimator):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         recipe: str = "default",
         beta: float = 1.0,
         n_init: int = 1,
@@ -102,7 +103,7 @@ class VAE(GroupMixin, NeuralEstimator):
         missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from sparsevae.fitting import FitData, Recipe, get_recipe
 from sparsevae.fitting.initial import pytorch_layers_
 from sparsevae.inspection.codes import map_rows
 from sparsevae.modules import Batch, LatentModule, VSCConfig, VSCModule
+from sparsevae.principal import RandomState
 from sparsevae.validation import check_positive
 
 __all__ = ["VSC"]
@@ -107,7 +108,7 @@ class VSC(NeuralEstimator):
         self,
         n_factors: int = 10,
         *,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, object] = "gaussian",
         recipe: str = "default",
         sparsity: float = 0.01,
         n_pseudo_inputs: int = 16,
@@ -120,7 +121,7 @@ class VSC(NeuralEstimator):
         missing: str = "ignorable",
         size_factors: bool = True,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors

@@ -6,7 +6,7 @@ import hashlib
 import numbers
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ import torch
 from scipy import sparse
 
 from sparsevae._version import __version__
+from sparsevae.aliases import State
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.procedure import fit_module
@@ -37,15 +38,15 @@ _VERSION = f"sparsevae {__version__} with torch {torch.__version__}"
 
 
 class _HasParameters(Protocol):
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def get_params(self, deep: bool = True) -> State: ...
 
 
 class _Folder(Protocol):
     path: Path
 
-    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None: ...
+    def read(self) -> tuple[State, State] | None: ...
 
-    def write(self, header: Mapping[str, Any], values: Mapping[str, Any]) -> None: ...
+    def write(self, header: State, values: State) -> None: ...
 
 
 class Checkpoint:
@@ -65,8 +66,8 @@ class Checkpoint:
 
     def __init__(self, folder: _Folder, every: float) -> None:
         self.folder, self.every = folder, every
-        self._header: dict[str, Any] | None
-        self._values: dict[str, Any]
+        self._header: State | None
+        self._values: State
         self._header, self._values = folder.read() or (None, {})
         if self._header is not None and self._header.get("version") != _VERSION:
             raise self._refusal(f"of {_VERSION}", f"one of {self._header.get('version')}")
@@ -91,7 +92,7 @@ class Checkpoint:
         header = {"version": _VERSION, "settings": describe(model), "table": fingerprint(data)}
         self._check(header)
 
-        def write(record: dict[str, Any]) -> None:
+        def write(record: State) -> None:
             self.folder.write(header, {"began": self._began, "record": record})
 
         journal = Journal(write, self.every, self._values.get("record"))
@@ -99,7 +100,7 @@ class Checkpoint:
         with keeping(journal):
             yield
 
-    def _check(self, header: dict[str, Any]) -> None:
+    def _check(self, header: State) -> None:
         if self._header is None:
             return
         ours, theirs = header["settings"], self._header["settings"]
@@ -151,16 +152,16 @@ class _ElsewhereFolder:
     def __init__(
         self,
         path: Path,
-        found: tuple[dict[str, Any], dict[str, Any]] | None,
+        found: tuple[State, State] | None,
         folder: CheckpointFolder | None = None,
     ) -> None:
         self.path, self._found, self._folder = path, found, folder
 
-    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def read(self) -> tuple[State, State] | None:
         """What the first process has read."""
         return self._found
 
-    def write(self, header: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    def write(self, header: State, values: State) -> None:
         """Write, in the first process."""
         if self._folder is not None:
             self._folder.write(header, values)

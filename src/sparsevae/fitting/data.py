@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.random import sample_without_replacement
 from torch import Tensor
 
-from sparsevae.aliases import Matrix
+from sparsevae.aliases import Matrix, State
 from sparsevae.annotations.levels import count_levels
 from sparsevae.annotations.missing import empty_rows, has_missing
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
@@ -208,7 +208,7 @@ def prepare(
     noise_scale = np.full(len(mean), _NOISE_SCALE)
     if raw_noise_scale:
         noise_scale = _raw_noise_scale(observation, variance, constant)
-    known: dict[str, Any] = {
+    known: State = {
         "feature_mean": torch.as_tensor(means, dtype=torch.float32, device=device),
         "noise_scale": torch.as_tensor(noise_scale, dtype=torch.float32, device=device),
         "constant": constant,
@@ -295,9 +295,7 @@ def named_likelihood(
     return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
 
 
-def _cut_stored(
-    source: RowSource, kept: Positions, validation_fraction: float, known: dict[str, Any]
-) -> FitData:
+def _cut_stored(source: RowSource, kept: Positions, validation_fraction: float, known: State) -> FitData:
     """Rows to validate on, in memory and at most so many as say enough; a sample; the others stay on disk."""
     X: StoredTable = source.X
     generator, random_state, batch_size = known["generator"], known["random_state"], known["batch_size"]

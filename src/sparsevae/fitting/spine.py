@@ -12,13 +12,14 @@ cheapest, and on real tables that is another place in every sample (docs/researc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from sparsevae.aliases import State
 from sparsevae.factor_analysis import LinearFactors, analyse_factors
 from sparsevae.fitting.axes import Analysis, choose_axes
 from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
@@ -75,7 +76,7 @@ class Spine(NamedTuple):
         best = max(gains.values(), default=0.0)
         return min(gains[self.shrinkage] / best, 1.0) if best > 0 else 1.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """Plain values and arrays."""
         return {
             "factors": list(self.factors),
@@ -87,7 +88,7 @@ class Spine(NamedTuple):
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Spine:
+    def from_dict(cls, values: State) -> Spine:
         """What `to_dict` described."""
         path, stricter = (
             [(float(s), float(gain), int(links)) for s, gain, links in values[part]]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from sparsevae.aliases import State
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.spine import Spine
 from sparsevae.modules import SparseVAEModule
@@ -75,7 +74,7 @@ class Candidate:
         parts = [str(self.n_factors), self.kind, f"{self.rate:g} of the rate" if self.rate != 1.0 else ""]
         return ", ".join(part for part in parts if part)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """Plain values, arrays and tensors."""
         return {
             "module": self.module.to_dict(),
@@ -89,7 +88,7 @@ class Candidate:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], source: RowSource) -> Candidate:
+    def from_dict(cls, values: State, source: RowSource) -> Candidate:
         """What `to_dict` described, on the device of these rows."""
         foot = values["foot"]
         return cls(
@@ -158,7 +157,7 @@ class FitState:
             data.generator.set_state(self.generator)
             data.random_state.set_state(self.random_state.get_state(legacy=True))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """Plain values, arrays, tensors and data frames, as `persistence.encode` takes them."""
         return {
             "stage": self.stage,
@@ -174,7 +173,7 @@ class FitState:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], data: FitData) -> FitState:
+    def from_dict(cls, values: State, data: FitData) -> FitState:
         """What `to_dict` described, on the rows of the same fit."""
         candidates = [Candidate.from_dict(item, data.source) for item in values["candidates"]]
         spine = None if values["spine"] is None else Spine.from_dict(values["spine"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
+from sparsevae.aliases import JSON
 from sparsevae.identifiability.anchors import AnchorGroups, anchors_from_covariance
 from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
 from sparsevae.identifiability.refits import Stability
@@ -243,7 +243,7 @@ def _add_return(item: FactorEvidence, resamples: Resamples, a: int, names: list[
             item.group, item.group_match = [names[member] for member in together[0]], together[1]
 
 
-def _row(name: str, item: FactorEvidence, likelihood: str) -> dict[str, Any]:
+def _row(name: str, item: FactorEvidence, likelihood: str) -> JSON:
     verdict, reason = judge(item, likelihood)
     lines = describe_theorem(item, likelihood), describe_return(item), describe_covariance(item)
     return {
@@ -256,7 +256,7 @@ LEADING = ("factor", "verdict", "reason", "theorem", "came_back", "covariance")
 """Columns of words, before the numbers."""
 
 
-def _factor_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _factor_table(rows: list[JSON]) -> pd.DataFrame:
     columns = [*LEADING, *FactorEvidence().columns()]
     return pd.DataFrame(rows, columns=columns).set_index("factor")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from tqdm import tqdm
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import Parameters, TableLike
 from sparsevae.annotations.missing import with_nan
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.training.processes import alone
@@ -83,7 +83,7 @@ def given_names(model: object) -> dict[str, np.ndarray]:
     return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
 
 
-def row_params(model: Any, table: Any, fit_params: Mapping[str, Any]) -> dict[str, Any]:
+def row_params(model: Any, table: Any, fit_params: Parameters) -> dict[str, Any]:
     """What fit gets beside the table, checked: arrays with an entry per row, and names of the features."""
     known = inspect.signature(model.fit).parameters
     params = {name: value for name, value in fit_params.items() if value is not None}
@@ -103,12 +103,12 @@ def row_params(model: Any, table: Any, fit_params: Mapping[str, Any]) -> dict[st
     return {**given_names(model), **params}
 
 
-def of_rows(params: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
+def of_rows(params: Parameters, rows: np.ndarray) -> dict[str, Any]:
     """The same for some of the rows."""
     return {name: value if name == "feature_names" else value[rows] for name, value in params.items()}
 
 
-def transform_params(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+def transform_params(model: Any, params: Parameters) -> dict[str, Any]:
     """Those of them that ``transform`` takes too."""
     known = inspect.signature(model.transform).parameters
     return {name: value for name, value in params.items() if name in known}

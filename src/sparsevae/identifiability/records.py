@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from sparsevae.aliases import JSON
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability.certificate import LEADING, Certificate
 from sparsevae.identifiability.refits import Stability
@@ -16,7 +16,7 @@ from sparsevae.identifiability.verdict import FactorEvidence
 __all__ = ["certificate_from_record", "certificate_record", "stability_from_record", "stability_record"]
 
 
-def certificate_record(certificate: Certificate) -> dict[str, Any]:
+def certificate_record(certificate: Certificate) -> JSON:
     """Everything in a certificate except the pairs, of which there can be very many."""
     return {
         "likelihood": certificate.likelihood,
@@ -26,7 +26,7 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def certificate_from_record(record: dict[str, Any]) -> Certificate:
+def certificate_from_record(record: JSON) -> Certificate:
     """The certificate that `certificate_record` described."""
     try:
         columns = [*LEADING, *FactorEvidence().columns()]
@@ -44,7 +44,7 @@ def certificate_from_record(record: dict[str, Any]) -> Certificate:
         raise _damaged("certificate", error) from error
 
 
-def stability_record(stability: Stability) -> dict[str, Any]:
+def stability_record(stability: Stability) -> JSON:
     """Everything in a stability result; of the selection probabilities those above zero."""
     chosen = stability.selection_probability.to_numpy()
     features, factors = np.nonzero(chosen)
@@ -62,7 +62,7 @@ def stability_record(stability: Stability) -> dict[str, Any]:
     }
 
 
-def stability_from_record(record: dict[str, Any]) -> Stability:
+def stability_from_record(record: JSON) -> Stability:
     """The stability result that `stability_record` described."""
     try:
         names = list(record["reproducibility"])
@@ -86,11 +86,11 @@ _TEXT = (*LEADING, "anchors", "pair", "a2_rival", "nearest_factor", "suggested",
 _MATCHES = ["refit", "factor", "partner", "overlap", "rank_correlation", "returned"]
 
 
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _rows(frame: pd.DataFrame) -> list[JSON]:
     return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

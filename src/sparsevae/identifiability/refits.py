@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +14,7 @@ from joblib import delayed
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import Parameters, TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
 from sparsevae.identifiability.jobs import (
     by_rows,
@@ -53,8 +52,8 @@ class FittedModel(Protocol):
 
     mask_: np.ndarray
 
-    def fit(self, X: TableLike, **fit_params: Any) -> FittedModel: ...
-    def transform(self, X: TableLike, **row_params: Any) -> np.ndarray: ...
+    def fit(self, X: TableLike, **fit_params: object) -> FittedModel: ...
+    def transform(self, X: TableLike, **row_params: object) -> np.ndarray: ...
     def get_feature_names_out(self) -> np.ndarray: ...
 
 
@@ -138,7 +137,7 @@ def stability(
     random_state: int | None = None,
     n_jobs: int | None = -1,
     verbose: int = 0,
-    **fit_params: Any,
+    **fit_params: object,
 ) -> Stability:
     """Refit a model and report what comes back.
 
@@ -220,7 +219,7 @@ class _Reference(NamedTuple):
     feature_names: np.ndarray
 
     @classmethod
-    def of(cls, model: FittedModel, table: Any, params: Mapping[str, Any]) -> _Reference:
+    def of(cls, model: FittedModel, table: Any, params: Parameters) -> _Reference:
         n_samples, n_features = table.shape
         if n_features != model.mask_.shape[0] or n_samples < 3:
             raise DataError(
@@ -243,14 +242,14 @@ class _Reference(NamedTuple):
         )
 
 
-def _codes(model: FittedModel, table: Any, rows: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+def _codes(model: FittedModel, table: Any, rows: np.ndarray, params: Parameters) -> np.ndarray:
     return np.asarray(
         model.transform(take_rows(table, rows), **transform_params(model, of_rows(params, rows)))
     )
 
 
 def _refit(
-    model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray, params: Mapping[str, Any]
+    model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray, params: Parameters
 ) -> _Refit:
     """One refit; what it warned of and why it failed come back as values."""
     fresh = clone(model).set_params(random_state=seed % (2**31 - 1), verbose=0)
@@ -271,7 +270,7 @@ def _refit(
 
 
 def _refit_halves(
-    model: Any, table: Any, seeds: np.ndarray, reference: _Reference, params: Mapping[str, Any]
+    model: Any, table: Any, seeds: np.ndarray, reference: _Reference, params: Parameters
 ) -> list[_Refit] | None:
     """Linear models of halves; None where the fit has kept no such evidence."""
     if not getattr(model, "resamples_", None):

@@ -9,13 +9,14 @@ stands for about :math:`1 - (1 - r)/2` between two samples of the size of the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from sparsevae.aliases import State
 from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
 from sparsevae.fitting.spine import sparse_loadings
 from sparsevae.identifiability.confirmatory import confirm_factors, free_loadings, is_confirmable
@@ -89,7 +90,7 @@ class Resamples(NamedTuple):
         return self._asdict()
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Resamples:
+    def from_dict(cls, values: State) -> Resamples:
         """What `to_dict` described."""
         return cls(**{name: np.asarray(values[name]) for name in cls._fields})
 

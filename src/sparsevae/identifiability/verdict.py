@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsevae.aliases import JSON
 from sparsevae.identifiability.evidence import PairEvidence
 from sparsevae.identifiability.slopes import Dominance
 from sparsevae.modules import Observation
@@ -70,12 +71,12 @@ class FactorEvidence:
     group_match: float = np.nan
     n_practical: int = 0
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> JSON:
         """Fields in the order of the table."""
         return {"n_anchors": len(self.anchors), **vars(self)}
 
     @classmethod
-    def from_columns(cls, row: dict[str, Any]) -> FactorEvidence:
+    def from_columns(cls, row: JSON) -> FactorEvidence:
         """The evidence behind a row of the table."""
         fresh = vars(cls())
         known = {name: row[name] for name in fresh}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
+from sparsevae.aliases import Parameters
 from sparsevae.annotations.missing import has_missing
 from sparsevae.decoder import MaskedDecoder
 from sparsevae.inspection.newton import posterior
@@ -157,7 +157,7 @@ class Codes:
             return self.map(function)
         return map_rows(self.module, self.X[rows], function, **self._sides(rows))
 
-    def _sides(self, rows: np.ndarray | slice) -> dict[str, Any]:
+    def _sides(self, rows: np.ndarray | slice) -> Parameters:
         """What is known of some rows beside their values."""
         return {
             "group": None if self.group is None else self.group[rows],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ import torch
 from scipy.stats import chi2, kstwobign
 from torch import Tensor
 
+from sparsevae.aliases import JSON
 from sparsevae.exceptions import DataError
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.imputation import dense_table
@@ -106,10 +106,10 @@ class Drift:
     def __str__(self) -> str:
         return self.summary()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSON:
         """Plain values that JSON can hold."""
 
-        def records(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
+        def records(table: pd.DataFrame, name: str) -> list[JSON]:
             frame = table.rename_axis(name).reset_index().astype(object)
             rows = frame.to_dict("records")
             return [{str(k): None if value != value else value for k, value in row.items()} for row in rows]

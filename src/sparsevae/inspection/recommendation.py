@@ -106,7 +106,7 @@ def explain_ranking(
     DataFrame
         See `COLUMNS`.
     """
-    listed: list[tuple[Any, ...]] = []
+    listed: list[tuple[object, ...]] = []
     for rows, values in _blocks(codes):
         z = torch.as_tensor(codes.means(rows))
         given, alone = Outputs(codes.module, z), Outputs(codes.module, torch.zeros_like(z))

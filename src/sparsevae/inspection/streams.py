@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 from torch import Tensor
 
 from sparsevae.exceptions import DataError, ParameterError
@@ -94,7 +95,7 @@ class StoredCodes(Codes):
 
 
 @contextmanager
-def array_on_disk(path: str | Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> Iterator[np.ndarray]:
+def array_on_disk(path: str | Path, shape: tuple[int, int], dtype: DTypeLike) -> Iterator[np.ndarray]:
     """An NPY file to be filled, under another name until it is complete."""
     if not isinstance(path, str | Path) or Path(path).suffix.lower() != ".npy":
         raise ParameterError(f"Expected out to be the path of an NPY file; got {path!r}. Pass 'factors.npy'.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from sparsevae.aliases import JSON
 from sparsevae.exceptions import DataError
 
 __all__ = ["read_record", "to_json"]
@@ -18,7 +18,7 @@ def to_json(content: object, *, compact: bool = False) -> str:
     return json.dumps(content, indent=None if compact else 2, default=_plain, allow_nan=False)
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
+def read_record(path: Path) -> JSON | None:
     """The content of a JSON file, or None where there is no such file."""
     if not path.is_file():
         return None

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
+from typing import NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from sparsevae.aliases import Parameters
 from sparsevae.exceptions import DataError, ParameterError, SparseVAEError
 from sparsevae.io import formats, survey_files
 from sparsevae.io.delimited import read_delimited
@@ -112,7 +113,7 @@ class TableFile:
     options: ReadOptions
     id_name: str = "sample"
     assumptions: tuple[str, ...] = ()
-    sides: Mapping[str, Any] = field(default_factory=dict)
+    sides: Parameters = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -156,7 +157,7 @@ def read_table(
     layer: str | None = None,
     feature_names: str | Path | None = None,
     strict: bool = True,
-    text: str | Mapping[str, Any] | TextOptions | None = None,
+    text: str | Parameters | TextOptions | None = None,
     groups: str | None = None,
     weights: str | None = None,
     exposure: str | None = None,

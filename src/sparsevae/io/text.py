@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
+from sparsevae.aliases import Parameters
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io.formats import ID_NAMES, RawTable, no_id_column, not_utf8, open_text
 
@@ -67,7 +68,7 @@ class TextOptions:
             )
 
 
-def as_text_options(text: str | Mapping[str, Any] | TextOptions | None) -> TextOptions | None:
+def as_text_options(text: str | Parameters | TextOptions | None) -> TextOptions | None:
     """Options from the name of a column, a mapping, or options."""
     if text is None or isinstance(text, TextOptions):
         return text

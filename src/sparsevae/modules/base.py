@@ -8,15 +8,16 @@ dimensions ``...``, which are independent models trained side by side.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparsevae.aliases import State
 from sparsevae.divergences import kl_standard_normal
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.likelihoods import Likelihood, Mixed
@@ -128,7 +129,7 @@ class LatentModule(nn.Module, ABC):
         Whether decoding uses threads of its own, with which kernels must not compete.
     mask : Mask or None
     nuisance : Nuisance
-        Parameters of the likelihood beside the decoder's output.
+        State of the likelihood beside the decoder's output.
     row_groups : Groups or None
         What differs between groups of rows.
     """
@@ -402,7 +403,7 @@ class LatentModule(nn.Module, ABC):
 
     config_class: ClassVar[type[ModuleConfig]] = ModuleConfig
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """Everything that `from_dict` needs to make the same module: plain values and tensors."""
         rates = {} if self.mask is None else self.mask.rates()
         return {"config": asdict(self.config), "rates": rates, "tensors": dict(self.state_dict())}
@@ -410,7 +411,7 @@ class LatentModule(nn.Module, ABC):
     @classmethod
     def from_dict(
         cls,
-        values: Mapping[str, Any],
+        values: State,
         observation: Observation,
         device: torch.device | str = "cpu",
         *,
@@ -431,7 +432,7 @@ class LatentModule(nn.Module, ABC):
 
     @classmethod
     def _check_tensors(
-        cls, observation: Observation, config: ModuleConfig, tensors: Mapping[str, Any], *, finite: bool
+        cls, observation: Observation, config: ModuleConfig, tensors: State, *, finite: bool
     ) -> None:
         """Refuse tensors of other shapes than these settings give, before memory is taken for a module."""
         if len(config.hidden_sizes) > len(tensors):

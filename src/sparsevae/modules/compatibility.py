@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import torch
 
+from sparsevae.aliases import State
 from sparsevae.modules.base import LatentModule
 
 __all__ = ["upgrade_saved_module"]
@@ -24,7 +23,7 @@ _RENAMED = {
 _UNITS = "observation._extra_state"
 
 
-def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> dict[str, Any]:
+def upgrade_saved_module(saved: State, kind: type[LatentModule]) -> State:
     """What `LatentModule.from_dict` takes, from what any version wrote.
 
     Parameters
@@ -53,7 +52,7 @@ def upgrade_saved_module(saved: Mapping[str, Any], kind: type[LatentModule]) -> 
     }
 
 
-def _with_levels(tensors: Mapping[str, Any]) -> dict[str, Any]:
+def _with_levels(tensors: State) -> State:
     """Units with the row about levels, which tables had none of before."""
     units = tensors.get(_UNITS)
     if not isinstance(units, torch.Tensor) or units.ndim != 2 or len(units) != 2:

@@ -7,15 +7,16 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from sparsevae.aliases import State
 from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.codec import decode, encode
 from sparsevae.persistence.directory import BLANK, CHECKSUM, sign
@@ -42,7 +43,7 @@ class CheckpointFolder:
         self.path = path
         self._failed = False
 
-    def write(self, header: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    def write(self, header: State, values: State) -> None:
         """Write a checkpoint beside the last one, and remove the one before.
 
         A disk that does not take it is no reason to lose a fit: that is a warning, and the last one stays.
@@ -56,7 +57,7 @@ class CheckpointFolder:
         """
         number = max((n for n, _ in _numbered(self.path)), default=0) + 1
         partial, name = self.path / f".checkpoint-{number}.partial", f"checkpoint-{number}"
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
         document = {"sha256": BLANK, "header": header, "values": encode(values, arrays, "values")}
         tensors = save_tensors(arrays)
         try:
@@ -80,7 +81,7 @@ class CheckpointFolder:
         for _, old in _numbered(self.path)[:-_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
 
-    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def read(self) -> tuple[State, State] | None:
         """Header and values of the newest checkpoint that is sound; None if there is none at all.
 
         Raises
@@ -177,7 +178,7 @@ def _numbered(path: Path) -> list[tuple[int, Path]]:
     return []
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(folder: Path) -> tuple[State, State]:
     text, tensors = (folder / _JSON).read_bytes(), (folder / _TENSORS).read_bytes()
     if CHECKSUM.search(text) is None or sign(text, tensors) != text:
         raise ValueError("the checksum does not match")

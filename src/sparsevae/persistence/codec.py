@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from sparsevae.aliases import JSON, JSONValue
 from sparsevae.exceptions import ParameterError
 
 __all__ = ["decode", "encode"]
@@ -27,7 +28,7 @@ _COLUMN_TYPES = re.compile(
 )
 
 
-def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+def encode(value: object, arrays: dict[str, np.ndarray], name: str) -> JSONValue:
     """A value as what JSON can hold.
 
     Parameters
@@ -76,7 +77,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     )
 
 
-def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def decode(value: object, arrays: dict[str, np.ndarray]) -> Any:
     """What `encode` was given.
 
     Parameters
@@ -106,7 +107,7 @@ def _keep(array: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> str:
     return name
 
 
-def _encode_array(array: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> Any:
+def _encode_array(array: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> JSONValue:
     if array.dtype.kind in "biuf":
         return {"$array": _keep(array, arrays, name)}
     if array.dtype.kind in "OU":
@@ -117,9 +118,9 @@ def _encode_array(array: np.ndarray, arrays: dict[str, np.ndarray], name: str) -
     )
 
 
-def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, np.ndarray], name: str) -> Any:
+def _encode_mapping(value: Mapping[object, object], arrays: dict[str, np.ndarray], name: str) -> JSONValue:
     if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: encode(item, arrays, f"{name}.{key}") for key, item in value.items()}
+        return {str(key): encode(item, arrays, f"{name}.{key}") for key, item in value.items()}
     return {
         "$dict": [
             [encode(key, arrays, f"{name}.key"), encode(item, arrays, f"{name}.{key}")]
@@ -128,7 +129,7 @@ def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, np.ndarray], nam
     }
 
 
-def _encode_frame(frame: pd.DataFrame, arrays: dict[str, np.ndarray], name: str) -> Any:
+def _encode_frame(frame: pd.DataFrame, arrays: dict[str, np.ndarray], name: str) -> JSONValue:
     return {
         "index": _encode_column(frame.index, arrays, f"{name}.index"),
         "names": [encode(label, arrays, name) for label in frame.columns],
@@ -139,7 +140,7 @@ def _encode_frame(frame: pd.DataFrame, arrays: dict[str, np.ndarray], name: str)
     }
 
 
-def _encode_column(column: pd.Series | pd.Index, arrays: dict[str, np.ndarray], name: str) -> Any:
+def _encode_column(column: pd.Series | pd.Index, arrays: dict[str, np.ndarray], name: str) -> JSONValue:
     """A column or an index with its pandas type: numbers as an array, everything else item by item."""
     values = column.to_numpy()
     if values.dtype.kind not in "biuf":
@@ -147,13 +148,13 @@ def _encode_column(column: pd.Series | pd.Index, arrays: dict[str, np.ndarray], 
     return {"dtype": str(column.dtype), "values": _encode_array(values, arrays, name)}
 
 
-def _decode_column(content: Any, arrays: dict[str, np.ndarray]) -> pd.Index:
+def _decode_column(content: JSON, arrays: dict[str, np.ndarray]) -> pd.Index:
     if not _COLUMN_TYPES.fullmatch(content["dtype"]):
         raise ValueError(f"no type of a column: {content['dtype']!r}")
     return pd.Index(decode(content["values"], arrays), dtype=content["dtype"])
 
 
-def _decode_frame(content: Any, arrays: dict[str, np.ndarray]) -> pd.DataFrame:
+def _decode_frame(content: JSON, arrays: dict[str, np.ndarray]) -> pd.DataFrame:
     index = _decode_column(content["index"], arrays)
     if index.equals(pd.RangeIndex(len(index))):
         index = pd.RangeIndex(len(index))
@@ -163,7 +164,7 @@ def _decode_frame(content: Any, arrays: dict[str, np.ndarray]) -> pd.DataFrame:
     return frame
 
 
-def _decode_objects(content: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _decode_objects(content: JSON, arrays: dict[str, np.ndarray]) -> np.ndarray:
     items, shape, dtype = content["items"], content["shape"], np.dtype(content["dtype"])
     flat = np.empty(len(items), dtype=object)
     flat[:] = [decode(item, arrays) for item in items]
@@ -179,7 +180,7 @@ def _decode_objects(content: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return flat.reshape(shape).astype(dtype)
 
 
-def _decode_random_state(content: Any, arrays: dict[str, np.ndarray]) -> np.random.RandomState:
+def _decode_random_state(content: object, arrays: dict[str, np.ndarray]) -> np.random.RandomState:
     state = np.random.RandomState()
     state.set_state(decode(content, arrays))
     return state

@@ -7,13 +7,15 @@ import json
 import re
 import warnings
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from sparsevae._version import __version__
+from sparsevae.aliases import JSON, State
 from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.codec import decode, encode
 from sparsevae.persistence.durability import write_synced
@@ -45,9 +47,9 @@ CHECKSUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
 class Saveable(Protocol):
     """What can be saved: parameters of the constructor, and the state that fit has found."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-    def saved_state(self) -> dict[str, Any]: ...
-    def restore_state(self, state: dict[str, Any]) -> None: ...
+    def get_params(self, deep: bool = True) -> State: ...
+    def saved_state(self) -> State: ...
+    def restore_state(self, state: State) -> None: ...
 
 
 Estimator = TypeVar("Estimator", bound=Saveable)
@@ -92,7 +94,7 @@ def save_estimator(estimator: Saveable, path: str | Path) -> Path:
 
 def pack_estimator(estimator: Saveable) -> tuple[str, bytes]:
     """A fitted estimator as JSON and safetensors, for places other than a directory."""
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
     document = {
         "parameters": encode(estimator.get_params(deep=False), arrays, "parameters"),
         "state": encode(estimator.saved_state(), arrays, "state"),
@@ -165,7 +167,7 @@ def unpack_estimator(cls: type[Estimator], text: str | bytes, tensors: bytes, pa
     return _restore(cls, document, arrays, Path(path))
 
 
-def _restore(cls: type[Estimator], document: dict[str, Any], arrays: dict[str, Any], path: Path) -> Estimator:
+def _restore(cls: type[Estimator], document: JSON, arrays: dict[str, np.ndarray], path: Path) -> Estimator:
     if document["class"] != cls.__name__:
         raise SavedModelError(
             f"Expected a saved {cls.__name__}; got a {document['class']} in {path}. Load it with "
@@ -181,7 +183,7 @@ def _restore(cls: type[Estimator], document: dict[str, Any], arrays: dict[str, A
     return estimator
 
 
-def _misfit(path: Path, document: dict[str, Any], error: Exception) -> SavedModelError:
+def _misfit(path: Path, document: JSON, error: Exception) -> SavedModelError:
     reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
     return SavedModelError(
         f"Expected {path / _JSON} as save wrote it (by sparsevae {document['package_version']}); got one "
@@ -189,7 +191,7 @@ def _misfit(path: Path, document: dict[str, Any], error: Exception) -> SavedMode
     )
 
 
-def _read(text: bytes, tensors: bytes, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(text: bytes, tensors: bytes, path: Path) -> tuple[JSON, dict[str, np.ndarray]]:
     """The document and the arrays of a saved model, once their checksum is right."""
     document = _parse(text, path)
     if document["format_version"] >= _SIGNED:
@@ -211,7 +213,7 @@ def _read(text: bytes, tensors: bytes, path: Path) -> tuple[dict[str, Any], dict
         raise _changed(path) from error
 
 
-def _parse(text: bytes, path: Path) -> dict[str, Any]:
+def _parse(text: bytes, path: Path) -> JSON:
     """The document in a model.json, with what every format has."""
     try:
         document = json.loads(text)

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from sparsevae.exceptions import DataError, DataWarning
 from sparsevae.persistence.durability import exchange, sync, sync_tree
@@ -46,7 +46,7 @@ class Place:
         Whether it is complete and could not get its name: it stays in ``folder``.
     """
 
-    def __init__(self, path: Path, folder: Path, lock: IO[Any]) -> None:
+    def __init__(self, path: Path, folder: Path, lock: IO[bytes] | IO[str]) -> None:
         self.path, self.folder, self._lock = path, folder, lock
         self.kept = False
 
@@ -210,7 +210,7 @@ def _take(path: Path, what: str) -> Place:
     folder = _partial(path)
     # Locked before it has the name by which others know it: one that has the name and no lock was left.
     new = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
-    lock: IO[Any] | None = None
+    lock: IO[bytes] | IO[str] | None = None
     try:
         new.mkdir()
         lock = (new / _TAKEN).open("w", encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.decomposition import FactorAnalysis
 from sklearn.exceptions import ConvergenceWarning
 
+from sparsevae.aliases import Parameters
 from sparsevae.annotations.levels import known_cells
 from sparsevae.annotations.missing import with_nan
 from sparsevae.identifiability.jobs import transform_params
@@ -22,9 +23,7 @@ __all__ = ["dense_values", "factor_set", "standardise", "varimax_set"]
 Turn = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def factor_set(
-    model: Any, table: Any, rows: np.ndarray, row_params: Mapping[str, Any] | None = None
-) -> FactorSet:
+def factor_set(model: Any, table: Any, rows: np.ndarray, row_params: Parameters | None = None) -> FactorSet:
     """Active factors of a fitted estimator, over all rows of a table.
 
     Parameters

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.aliases import TableLike
+from sparsevae.aliases import Parameters, TableLike
 from sparsevae.annotations.missing import has_missing
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
 from sparsevae.identifiability.jobs import (
@@ -133,7 +133,7 @@ def _fit_part(
     settings: Any,
     table: Any,
     part: Part,
-    fit_params: Mapping[str, Any],
+    fit_params: Parameters,
     values: np.ndarray | None,
     n_factors: int,
 ) -> _Fit:
@@ -155,7 +155,7 @@ def _fit_part(
     return _Fit(own, varimax, converged, failure)
 
 
-def _reference(model: Any, table: Any, seed: int, fit_params: Mapping[str, Any]) -> Any:
+def _reference(model: Any, table: Any, seed: int, fit_params: Parameters) -> Any:
     """The model itself if it is fitted, else a fitted copy."""
     try:
         check_is_fitted(model)
@@ -168,7 +168,7 @@ def _reference(model: Any, table: Any, seed: int, fit_params: Mapping[str, Any])
 
 
 def _values_for_varimax(
-    reference: Any, table: Any, fit_params: Mapping[str, Any]
+    reference: Any, table: Any, fit_params: Parameters
 ) -> tuple[np.ndarray | None, list[str]]:
     """What a factor analysis sees of the table, counts as logarithms; None and the reason where it cannot."""
     parts = reference.resolved_likelihood().split(table.shape[1])
@@ -193,13 +193,14 @@ def _failures(fits: Mapping[str, _Fit]) -> list[str]:
     return notes
 
 
-def _checked_seed(random_state: Any) -> int:
+def _checked_seed(random_state: object) -> int:
     whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not whole or random_state < 0:
+    seed = int(random_state) if whole else -1  # type: ignore[call-overload]
+    if seed < 0:
         raise ParameterError(
             f"Expected random_state to be a whole number of at least 0; got {random_state!r}. Pass 0."
         )
-    return int(random_state)
+    return seed
 
 
 def _check_model(model: Any) -> None:

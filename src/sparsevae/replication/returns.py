@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from sparsevae.aliases import JSON
 from sparsevae.metrics.replication import (
     RETURNED,
     FactorMatches,
@@ -124,7 +124,7 @@ class Replication:
     def __str__(self) -> str:
         return self.summary()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSON:
         """Plain values that JSON can hold."""
         return {
             "n_samples": self.n_samples,
@@ -198,7 +198,7 @@ def find_returns(
 
 def compare_parts(
     method: str, parts: Mapping[str, FactorSet], splits: Sequence[tuple[str, str, str]]
-) -> list[dict[str, Any]]:
+) -> list[JSON]:
     """The numbers of each split of one method, as `Replication.splits` has them."""
     return [{"split": name, "method": method, **compare_factors(parts[a], parts[b])} for name, a, b in splits]
 

@@ -8,8 +8,8 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
+from sparsevae.aliases import JSON
 from sparsevae.estimators import SparseVAE
 from sparsevae.io.record import to_json
 from sparsevae.io.spreadsheet import changed_names, neutralise_text
@@ -53,21 +53,21 @@ def rename_factors(path: Path, names: Names, model: SparseVAE) -> None:
         model.save(folder / "model")
 
 
-def _as_written(names: Names, record: Any) -> Names:
+def _as_written(names: Names, record: JSON) -> Names:
     """The names as the CSV files of a run have them: none that a spreadsheet would run, unless asked for."""
     if record.get("raw_names", False):
         return names
     return {neutralise_text(old): neutralise_text(new) for old, new in names.items()}
 
 
-def _in_record(record: Any, names: Names) -> None:
+def _in_record(record: JSON, names: Names) -> None:
     if not record.get("raw_names", False):
         record["renamed"] = {**record.get("renamed", {}), **changed_names(names.values())}
     for factor in record["result"]["factors"]:
         factor["name"] = names.get(factor["name"], factor["name"])
 
 
-def _in_evidence(evidence: Any, names: Names) -> None:
+def _in_evidence(evidence: JSON, names: Names) -> None:
     for row in evidence["certificate"]["table"]:
         for key in ("factor", "nearest_factor"):
             row[key] = names.get(row[key], row[key])
@@ -79,17 +79,17 @@ def _in_evidence(evidence: Any, names: Names) -> None:
             words[part] = _renamed(words[part], names)
 
 
-def _in_stability(stability: Any, names: Names) -> None:
+def _in_stability(stability: JSON, names: Names) -> None:
     stability["reproducibility"] = _renamed(stability["reproducibility"], names)
     for match in stability["matches"]:
         match["factor"] = names.get(match["factor"], match["factor"])
 
 
-def _renamed(by_factor: dict[str, Any], names: Names) -> dict[str, Any]:
+def _renamed(by_factor: JSON, names: Names) -> JSON:
     return {names.get(name, name): value for name, value in by_factor.items()}
 
 
-_IN_JSON: dict[str, Callable[[Any, Names], None]] = {
+_IN_JSON: dict[str, Callable[[JSON, Names], None]] = {
     "run.json": _in_record,
     "evidence.json": _in_evidence,
     "stability.json": _in_stability,

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from sparsevae._version import installed_versions
+from sparsevae.aliases import JSON
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
 from sparsevae.io import ReadOptions, TableFile
@@ -76,8 +77,8 @@ class RunRecord(TypedDict):
     created: str
     versions: dict[str, str]
     data: DataRecord
-    reading: dict[str, Any]
-    settings: dict[str, Any]
+    reading: JSON
+    settings: JSON
     seed: object
     assumptions: list[str]
     warnings: list[str]
@@ -176,7 +177,7 @@ def believed(file: Path) -> Iterator[None]:
         raise _damaged(file, reason or type(error).__name__) from error
 
 
-def _check_types(section: dict[str, Any], types: Mapping[str, type], file: Path, what: str) -> None:
+def _check_types(section: JSON, types: Mapping[str, type], file: Path, what: str) -> None:
     for name, kind in types.items():
         if name not in section:
             raise _damaged(file, f"'{name}' is missing in {what}")

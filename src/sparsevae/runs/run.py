@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -265,9 +264,7 @@ class Run:
             If the features are others than those of the fit, or in another order.
         """
         known = {field.name for field in fields(ReadOptions)} - {"feature_names"}
-        options: dict[str, Any] = {
-            name: value for name, value in self.record["reading"].items() if name in known
-        }
+        options: JSON = {name: value for name, value in self.record["reading"].items() if name in known}
         typed = {
             "header": header,
             "id_column": id_column,

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from sparsevae.aliases import State
 from sparsevae.exceptions import DataError
 from sparsevae.stored.base import StoredTable
 
@@ -33,7 +35,7 @@ class FileTable(StoredTable):
     """
 
     def __init__(
-        self, path: Path, shape: tuple[int, ...], dtype: Any, offset: int, stride: int | None = None
+        self, path: Path, shape: tuple[int, ...], dtype: DTypeLike, offset: int, stride: int | None = None
     ) -> None:
         super().__init__(str(path), shape, dtype)
         self.path, self.offset, self._stored = path, offset, np.dtype(dtype)
@@ -62,7 +64,7 @@ class FileTable(StoredTable):
         strides = (self.stride, self._stored.itemsize)
         return np.ndarray((end - begin, self.shape[1]), self._stored, raw, strides=strides)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return self.__dict__ | {"_file": None}
 
     def __del__(self) -> None:

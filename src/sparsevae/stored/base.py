@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from sparsevae.exceptions import DataError, SparseVAEError
@@ -57,7 +58,7 @@ class StoredTable(ABC):
         self,
         where: str,
         shape: tuple[int, ...],
-        dtype: Any,
+        dtype: DTypeLike,
         *,
         is_sparse: bool = False,
         chunk: int = 1,
@@ -177,7 +178,7 @@ class StoredTable(ABC):
         positions, place = np.unique(index, return_inverse=True)
         return self.rows(positions)[place]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """A table on disk is never read whole in silence."""
         raise DataError(
             f"Expected a table in memory; got {self.where}, which stays on disk. Take some of its rows, "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sparsevae.exceptions import DataError
 from sparsevae.stored.base import StoredTable
@@ -17,7 +18,12 @@ class _PiecesTable(StoredTable):
     """Pieces of consecutive rows, each read as a whole; the last one that was read is kept."""
 
     def __init__(
-        self, where: str, lengths: list[int], n_features: int, dtype: Any, names: np.ndarray | None = None
+        self,
+        where: str,
+        lengths: list[int],
+        n_features: int,
+        dtype: DTypeLike,
+        names: np.ndarray | None = None,
     ) -> None:
         self.begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         shape = (int(self.begins[-1]), n_features)

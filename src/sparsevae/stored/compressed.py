@@ -118,7 +118,7 @@ def checked_rows(
     return rows
 
 
-def _look(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
+def _look(path: Path) -> tuple[tuple[int, int], np.dtype]:
     """Shape and type of a part, without its values."""
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -23,7 +23,7 @@ _LAZY = ("h5py", "zarr", "dask", "anndata")  # libraries whose arrays would be r
 _COPIED = "joblib_memmapping_folder"  # where joblib puts arrays that the caller has in memory
 
 
-def open_rows(source: Any, *, layer: str | None = None, columns: list[str] | None = None) -> StoredTable:
+def open_rows(source: object, *, layer: str | None = None, columns: list[str] | None = None) -> StoredTable:
     """A table whose rows stay on disk, for `fit`, `transform` and `score`; of any size.
 
     Parameters

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from sparsevae.aliases import JSON
+
 __all__ = ["Survey", "merge_moments", "survey_blocks"]
 
 _LARGEST = 1e37  # what float32 has room for
@@ -207,9 +209,7 @@ def _first_cell(block: Any, is_wanted: Any, begin: int) -> tuple[int, int]:
     return begin + int(row), int(column)
 
 
-def _abandoned(
-    shape: tuple[int, int], n_missing: np.ndarray, n_large: np.ndarray, first: dict[str, Any]
-) -> Survey:
+def _abandoned(shape: tuple[int, int], n_missing: np.ndarray, n_large: np.ndarray, first: JSON) -> Survey:
     """A table with infinite cells is refused: the rest of it need not be looked at."""
     zeros, nothing = np.zeros(shape[1]), np.zeros(0, dtype=np.int64)
     return Survey(

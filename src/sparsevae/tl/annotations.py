@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsevae._version import __version__
+from sparsevae.aliases import JSON
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability import Certificate
@@ -48,7 +49,7 @@ def annotate(
     model: SparseVAE,
     codes: Codes,
     key: str,
-    settings: dict[str, Any],
+    settings: JSON,
     certificate: Certificate | None = None,
 ) -> None:
     """Write a fit into the object that it was fitted to.
@@ -90,10 +91,10 @@ def annotate(
     write_factors(adata, codes.means()[:, active], key, result)
 
 
-def describe(model: SparseVAE, certificate: Certificate | None = None) -> dict[str, Any]:
+def describe(model: SparseVAE, certificate: Certificate | None = None) -> JSON:
     """A fit in short, as values that an H5AD file can hold: names of factors, variance, verdicts, version."""
     active = model.active_factors_
-    result: dict[str, Any] = {
+    result: JSON = {
         "factors": np.array([str(name) for name in model.get_feature_names_out()[active]], dtype=object),
         "variance_explained": model.variance_explained_[active],
         "version": __version__,
@@ -104,20 +105,20 @@ def describe(model: SparseVAE, certificate: Certificate | None = None) -> dict[s
     return result
 
 
-def write_factors(adata: Any, Z: np.ndarray, key: str, result: dict[str, Any]) -> None:
+def write_factors(adata: Any, Z: np.ndarray, key: str, result: JSON) -> None:
     """Write factors of cells to ``obsm`` and what is known of them to ``uns``."""
     _put(adata.obsm, f"X_{key}", np.ascontiguousarray(Z, dtype=np.float32))
     _put(adata.uns, key, result)
 
 
-def _put(place: Any, name: str, value: Any) -> None:
+def _put(place: Any, name: str, value: object) -> None:
     with warnings.catch_warnings():
         # anndata makes a view an object of its own when something is written to it, and says so each time.
         warnings.filterwarnings("ignore", message=".*view.*")
         place[name] = value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Parameters as an H5AD file can hold them."""
     if isinstance(value, bool | int | float | str | np.ndarray):
         return value

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsevae.aliases import JSON, Parameters
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io import suggest_likelihood
@@ -28,7 +29,7 @@ def sparse_vae(
     layer: str | None = None,
     use_var: str | Sequence[bool] | np.ndarray | bool | None = None,
     batch_key: str | None = None,
-    likelihood: str | Mapping[str, Any] = "auto",
+    likelihood: str | Mapping[str, object] = "auto",
     key_added: str = "sparsevae",
     copy: bool = False,
     **parameters: Any,
@@ -153,7 +154,7 @@ def project(
     return target if copy else None
 
 
-def _likelihood(cells: Cells, wanted: str | Mapping[str, Any]) -> tuple[Any, str]:
+def _likelihood(cells: Cells, wanted: str | Parameters) -> tuple[Any, str]:
     """What to fit, and why where it was chosen here."""
     if isinstance(wanted, Mapping) and cells.views is not None and set(wanted) == set(cells.views):
         kinds = {str(view): str(kind) for view, kind in wanted.items()}
@@ -173,7 +174,7 @@ def _likelihood(cells: Cells, wanted: str | Mapping[str, Any]) -> tuple[Any, str
     return (next(iter(columns)) if len(columns) == 1 else columns), "of the values of each modality"
 
 
-def _groups(adata: Any, batch_key: str | None) -> dict[str, Any]:
+def _groups(adata: Any, batch_key: str | None) -> JSON:
     if batch_key is None:
         return {}
     if batch_key not in adata.obs:

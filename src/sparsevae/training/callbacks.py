@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
 
 from sparsevae.exceptions import ParameterError
 from sparsevae.training.interrupt import stopping
 from sparsevae.training.processes import is_first_process
+from sparsevae.training.records import Record
 
 __all__ = ["Callback", "Calls", "call_after_epoch", "calling"]
 
-Callback = Callable[[dict[str, Any]], object]
+Callback = Callable[[Record], object]
 """Gets the record of an epoch; returning True ends the fit."""
 
 
@@ -38,7 +38,7 @@ class Calls:
         self.stopped = False
         self.error: Exception | None = None
 
-    def after_epoch(self, record: dict[str, Any]) -> bool:
+    def after_epoch(self, record: Record) -> bool:
         """Call each callback with an epoch's record; whether the fit is to end."""
         self.n_epochs += 1
         if self.stopped or not is_first_process():
@@ -83,7 +83,7 @@ def calling(callbacks: Sequence[Callback] | None) -> Iterator[Calls]:
         _current.reset(token)
 
 
-def call_after_epoch(record: dict[str, Any]) -> None:
+def call_after_epoch(record: Record) -> None:
     """Tell the callbacks of the fit at hand, if it has any."""
     calls = _current.get()
     if calls is not None:
@@ -100,12 +100,12 @@ def _checked(callbacks: Sequence[Callback] | None) -> list[Callback]:
     return list(listed)
 
 
-def _of_the_best(record: dict[str, Any]) -> dict[str, Any]:
+def _of_the_best(record: Record) -> Record:
     """Plain numbers; of starts that train side by side those of the lowest objective."""
     objective = np.atleast_1d(np.asarray(record["objective"], dtype=float))
     best = int(np.nanargmin(objective)) if np.isfinite(objective).any() else 0
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> object:
         if isinstance(value, np.ndarray):
             value = value.ravel()[best if value.size > 1 else 0]
         return value.item() if isinstance(value, np.generic) else value

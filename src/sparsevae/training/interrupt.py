@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
 
 __all__ = [
     "SIGNALS",
@@ -66,7 +66,7 @@ _agreement: ContextVar[Agreement | None] = ContextVar("agreement", default=None)
 _wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=None)
 
 
-def raise_interrupt(number: int, frame: Any) -> None:
+def raise_interrupt(number: int, frame: FrameType | None) -> None:
     """Handle a signal as Ctrl-C: `KeyboardInterrupt`, with the number of the signal."""
     raise KeyboardInterrupt(number)
 
@@ -101,14 +101,14 @@ def stop_on_interrupt(announce: Callable[[], None] | None = None) -> Iterator[St
         yield stop
         return
     found = {number: signal.getsignal(number) for number in SIGNALS}
-    usual: dict[int, Callable[[int, Any], Any]] = {}
+    usual: dict[int, Callable[[int, FrameType | None], object]] = {}
     for signal_number, handler in found.items():
         if handler == signal.SIG_DFL:
             usual[signal_number] = raise_interrupt
         elif callable(handler):
             usual[signal_number] = handler
 
-    def ask(number: int, frame: Any) -> None:
+    def ask(number: int, frame: FrameType | None) -> None:
         stop.number = number
         if stop.asked or not stop.begun:
             usual[number](number, frame)

@@ -7,28 +7,26 @@ are complete are answered from the journal, and the one that was cut off goes on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from sparsevae.aliases import State
 from sparsevae.exceptions import ProcessError
 from sparsevae.modules import LatentModule
 from sparsevae.training.batches import Batches
 from sparsevae.training.interrupt import is_stopping
 from sparsevae.training.optimizer import ProximalAdam
-from sparsevae.training.records import pack_records, unpack_records
+from sparsevae.training.records import Record, pack_records, unpack_records
 
 __all__ = ["Course", "Journal", "current_journal", "keeping"]
 
 _KEPT_EVERY = 1.0  # seconds after which the loop is copied again: what a stop in the middle of an epoch costs
 _COPIES = 100.0  # a copy is made at most once in so many times its own duration
-
-State = dict[str, Any]
 
 
 @dataclass
@@ -49,7 +47,7 @@ class Course:
     batches: Batches
     generator: torch.Generator
     optimizer: ProximalAdam
-    epochs: list[dict[str, Any]]
+    epochs: list[Record]
 
     def state(self) -> State:
         """A copy of all of it: plain values, arrays and tensors."""
@@ -62,7 +60,7 @@ class Course:
             "epochs": pack_records(self.epochs),
         }
 
-    def restore_(self, state: Mapping[str, Any]) -> None:
+    def restore_(self, state: State) -> None:
         """Become what `state` has described."""
         self.module.load_state_dict(state["tensors"])
         self.module.train()
@@ -100,9 +98,7 @@ class Journal:
         Epochs of the fit so far.
     """
 
-    def __init__(
-        self, write: Callable[[State], None], every: float, record: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, write: Callable[[State], None], every: float, record: State | None = None) -> None:
         record = {} if record is None else record
         self.every = every
         self.stage: State | None = record.get("stage")

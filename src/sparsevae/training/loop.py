@@ -6,16 +6,17 @@ It knows the module contract (`LatentModule`), never a model's name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from sparsevae.aliases import State
 from sparsevae.decoder import single_threaded_kernels
 from sparsevae.exceptions import DivergenceError
 from sparsevae.modules import LatentModule, Loss, Statistics
@@ -26,11 +27,9 @@ from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.journal import Course, current_journal
 from sparsevae.training.optimizer import ProximalAdam
 from sparsevae.training.processes import current_group, summed
+from sparsevae.training.records import Record
 
 __all__ = ["Phase", "Progress", "Record", "TrainingLog", "held_out_bound", "step_threads", "train"]
-
-Record = dict[str, Any]
-"""What is known of an epoch: numbers, or arrays over replicates, by name."""
 
 Progress = Callable[[Record], None]
 """Called with the record of each epoch."""
@@ -105,7 +104,7 @@ class TrainingLog:
     def of(self, replicate: int) -> TrainingLog:
         """The history of one replicate."""
 
-        def pick(value: Any) -> Any:
+        def pick(value: object) -> object:
             return value[replicate] if isinstance(value, np.ndarray) and value.ndim else value
 
         epochs = [{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs]
@@ -376,11 +375,11 @@ class _Best:
     def restore(self) -> None:
         self.module.load_state_dict(self.state)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         state = {name: value.clone() for name, value in self.state.items()}
         return {"bound": self.bound, "reference": self.reference, "waited": self.waited, "state": state}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         for name in ("bound", "reference", "waited"):
             setattr(self, name, state[name].to(self.bound.device))
         for name, value in self.state.items():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -117,7 +117,7 @@ class Group:
         ------
         DataError
         """
-        values: list[Any] = [None] * self.size
+        values: list[object] = [None] * self.size
         self._call(lambda: dist.all_gather_object(values, value))
         other = next((r for r, found in enumerate(values) if found != values[0]), None)
         if other is not None:
@@ -171,7 +171,7 @@ def first_says(value: Value) -> Value:
     """What the first process says, in all of them; the value itself where there is one process."""
     if not (dist.is_available() and dist.is_initialized()):
         return value
-    values: list[Any] = [value]
+    values: list[Value] = [value]
     dist.broadcast_object_list(values, src=0)
     found: Value = values[0]
     return found

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["pack_records", "unpack_records"]
+from sparsevae.aliases import State
 
-Record = dict[str, Any]
+__all__ = ["Record", "pack_records", "unpack_records"]
+
+Record = State
+"""What is known of an epoch: numbers, or arrays over replicates, by name."""
 
 
-def pack_records(records: Sequence[Record]) -> list[dict[str, Any]]:
+def pack_records(records: Sequence[Record]) -> list[State]:
     """Records by column, in stretches that are alike: arrays of one type and shape are one array.
 
     Parameters
@@ -28,7 +31,7 @@ def pack_records(records: Sequence[Record]) -> list[dict[str, Any]]:
         arrays but numpy's scalars, or a list.
     """
 
-    def column(stretch: list[Record], name: str) -> Any:
+    def column(stretch: list[Record], name: str) -> object:
         values = [record[name] for record in stretch]
         if isinstance(values[0], np.generic):
             return (np.array(values),)
@@ -38,7 +41,7 @@ def pack_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [{name: column(stretch, name) for name in stretch[0]} for stretch in stretches]
 
 
-def unpack_records(stretches: Sequence[dict[str, Any]]) -> list[Record]:
+def unpack_records(stretches: Sequence[State]) -> list[Record]:
     """The records that `pack_records` was given."""
 
     def value(column: Any, i: int) -> Any:
