@@ -160,7 +160,7 @@ def reveal_missing(X: TableLike) -> TableLike:
     return X
 
 
-def canonical_csr(X: Any, name: str = "the table") -> Matrix:
+def canonical_csr(X: sparse.csr_array, name: str = "the table") -> Matrix:
     """Bring a sparse table into compressed rows, sorted and without duplicates; the caller's is not changed.
 
     scipy and scikit-learn believe the indices of a sparse matrix: one out of bounds reads and writes foreign
@@ -394,7 +394,7 @@ def shown(names: Sequence[object] | np.ndarray, most: int = 5) -> str:
     return words + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _check_indices(X: Any, name: str) -> None:
+def _check_indices(X: sparse.csr_array, name: str) -> None:
     """Refuse a sparse matrix whose indices or pointers do not fit its shape and its values."""
     kind, (n_rows, n_columns) = X.format, X.shape
     if kind in ("csr", "csc", "bsr"):
@@ -434,7 +434,7 @@ def _within(indices: np.ndarray, size: int) -> bool:
     return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)
 
 
-def _is_canonical(X: Any) -> bool:
+def _is_canonical(X: sparse.csr_array) -> bool:
     """Whether column indices rise strictly in every row."""
     if len(X.indices) < 2:
         return True
@@ -478,7 +478,7 @@ def _streamed_moments(X: StoredTable, weight: np.ndarray) -> tuple[np.ndarray, n
         share = weight[begin : begin + block.shape[0]].astype(np.float64)
         own = np.full(X.shape[1], share.sum())
         if X.survey.has_missing:
-            table = block.toarray() if sparse.issparse(block) else block
+            table = block if isinstance(block, np.ndarray) else block.toarray()
             own = share @ ~np.isnan(table)
             mean, variance = _careful_moments(table, share)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,6 @@ class GroupMixin:
 
     _takes_groups: ClassVar[bool] = True
     active_factors_: np.ndarray
-    module_: Any
 
     def group_factors(self) -> pd.DataFrame:
         """Which factors are shared, and which belong to some groups.
@@ -66,14 +65,14 @@ class GroupMixin:
         groups = self._row_groups()
         shift = groups.shift.detach().double().numpy()
         shift = shift - shift.mean(0)
-        observation = self.module_.observation
+        observation = self.module_.observation  # type: ignore[attr-defined]
         scale = np.where(observation.real_columns, observation.scale.double().numpy(), 1.0)
         names = [str(label) for label in self.groups_]  # type: ignore[attr-defined]
         return pd.DataFrame((shift * scale).T, index=self.feature_names(), columns=names)  # type: ignore[attr-defined]
 
     def _row_groups(self) -> Groups:
         check_is_fitted(self, "module_")
-        groups = self.module_.row_groups
+        groups = self.module_.row_groups  # type: ignore[attr-defined]
         if groups is None:
             raise ParameterError(
                 "Expected a model fitted with groups; this one was fitted without. Pass groups= to fit."

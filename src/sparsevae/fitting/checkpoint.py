@@ -9,14 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from scipy import sparse
 
 from sparsevae._version import __version__
-from sparsevae.aliases import State
+from sparsevae.aliases import Matrix, State
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.procedure import fit_module
@@ -202,8 +201,8 @@ def fingerprint(data: FitData) -> str:
     return digest.hexdigest()
 
 
-def _parts(X: Any) -> tuple[np.ndarray, ...]:
+def _parts(X: Matrix) -> tuple[np.ndarray, ...]:
     if is_stored(X):  # what one pass over all rows has found
         values = [value for value in vars(X.survey).values() if isinstance(value, np.ndarray)]
         return (np.array([*X.shape, X.survey.n_nonzero]), *values)
-    return (np.array(X.shape), X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
+    return (X,) if isinstance(X, np.ndarray) else (np.array(X.shape), X.indptr, X.indices, X.data)

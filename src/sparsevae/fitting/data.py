@@ -575,7 +575,7 @@ def _weighted_holes(X: StoredTable, shares: np.ndarray) -> np.ndarray:
     missing = np.zeros(X.shape[1])
     for begin, block in X.blocks():
         own = shares[begin : begin + block.shape[0]]
-        missing += own @ np.isnan(block.toarray() if sparse.issparse(block) else block)
+        missing += own @ np.isnan(block if isinstance(block, np.ndarray) else block.toarray())
     return missing
 
 

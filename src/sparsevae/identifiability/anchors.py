@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import chi2
 
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.annotations.missing import check_columns_seen
 from sparsevae.exceptions import DataError
 from sparsevae.identifiability.moments import FoldMoments
@@ -85,9 +85,9 @@ class AnchorGroups:
 
 
 def anchors_from_covariance(
-    X: Any,
+    X: TableLike,
     *,
-    feature_names: Sequence[Any] | np.ndarray | None = None,
+    feature_names: Sequence[object] | np.ndarray | None = None,
     level: float | None = None,
     random_state: int | None = 0,
 ) -> AnchorGroups:
@@ -164,7 +164,7 @@ def anchors_from_covariance(
 class _Folds(FoldMoments):
     """Moments of four folds that remember the instruments of each union of folds."""
 
-    def __init__(self, X: Any, random_state: int | None) -> None:
+    def __init__(self, X: TableLike, random_state: int | None) -> None:
         super().__init__(X, n_folds=4, random_state=random_state)
         self._known: dict[tuple[int, ...], np.ndarray] = {}
 
@@ -284,7 +284,7 @@ def _table(
     return pd.DataFrame(rows, columns=["group", "feature", "position", "loading", "statistic", "threshold"])
 
 
-def _checked(X: Any, feature_names: Sequence[Any] | np.ndarray | None) -> tuple[Any, np.ndarray]:
+def _checked(X: TableLike, feature_names: Sequence[object] | np.ndarray | None) -> tuple[Matrix, np.ndarray]:
     check_columns_numeric(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     table = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)

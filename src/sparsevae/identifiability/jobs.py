@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 import torch
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from tqdm import tqdm
 
-from sparsevae.aliases import Parameters, TableLike
+from sparsevae.aliases import Matrix, Parameters, State, TableLike
 from sparsevae.annotations.missing import with_nan
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.inspection.codes import Codes
 from sparsevae.training.processes import alone
 from sparsevae.validation import canonical_csr
 
 __all__ = [
+    "FittedModel",
+    "Table",
     "by_rows",
     "count_workers",
     "given_names",
@@ -29,7 +33,28 @@ __all__ = [
     "transform_params",
 ]
 
+Table: TypeAlias = "pd.DataFrame | Matrix"
+"""What `by_rows` returns: rows can be taken by position."""
+
 _NOT_OF_ROWS = ("callbacks", "checkpoint", "checkpoint_every")
+
+
+class FittedModel(Protocol):
+    """A fitted estimator with a mask, that can be cloned and fitted again."""
+
+    mask_: np.ndarray
+
+    def fit(self, X: TableLike, **fit_params: object) -> FittedModel:
+        """Fit it to a table."""
+
+    def transform(self, X: TableLike, **row_params: object) -> np.ndarray:
+        """Posterior means of rows."""
+
+    def codes(self, X: TableLike, **row_params: object) -> Codes:
+        """Posterior of rows."""
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Names of the factors."""
 
 
 def run_jobs(
@@ -65,15 +90,15 @@ def count_workers(model: object, n_jobs: int | None, total: int) -> int:
     return 1 if on_accelerator else min(effective_n_jobs(n_jobs), total)
 
 
-def by_rows(X: TableLike) -> Any:
+def by_rows(X: TableLike) -> Table:
     """A table whose rows can be taken by position, masked cells as NaN; data frames keep their names."""
-    table: Any = with_nan(X)
+    table: Table = with_nan(X)
     if sparse.issparse(table):
         return canonical_csr(table)
     return table if hasattr(table, "columns") else np.asarray(table)
 
 
-def take_rows(table: Any, rows: np.ndarray) -> Any:
+def take_rows(table: Table, rows: np.ndarray) -> Table:
     """Rows of a table that `by_rows` returned."""
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
@@ -83,7 +108,7 @@ def given_names(model: object) -> dict[str, np.ndarray]:
     return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
 
 
-def row_params(model: Any, table: Any, fit_params: Parameters) -> dict[str, Any]:
+def row_params(model: FittedModel, table: Table, fit_params: Parameters) -> State:
     """What fit gets beside the table, checked: arrays with an entry per row, and names of the features."""
     known = inspect.signature(model.fit).parameters
     params = {name: value for name, value in fit_params.items() if value is not None}
@@ -103,12 +128,12 @@ def row_params(model: Any, table: Any, fit_params: Parameters) -> dict[str, Any]
     return {**given_names(model), **params}
 
 
-def of_rows(params: Parameters, rows: np.ndarray) -> dict[str, Any]:
+def of_rows(params: Parameters, rows: np.ndarray) -> State:
     """The same for some of the rows."""
     return {name: value if name == "feature_names" else value[rows] for name, value in params.items()}
 
 
-def transform_params(model: Any, params: Parameters) -> dict[str, Any]:
+def transform_params(model: FittedModel, params: Parameters) -> State:
     """Those of them that ``transform`` takes too."""
     known = inspect.signature(model.transform).parameters
     return {name: value for name, value in params.items() if name in known}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sparsevae.aliases import Matrix
 from sparsevae.annotations.missing import has_missing
 from sparsevae.principal import nearest_covariance
 from sparsevae.validation import column_moments, constant_columns
@@ -34,7 +34,7 @@ class FoldMoments:
     have both features, made positive semidefinite, and count for as many rows as a typical pair has.
     """
 
-    def __init__(self, X: Any, *, n_folds: int, random_state: int | None) -> None:
+    def __init__(self, X: Matrix, *, n_folds: int, random_state: int | None) -> None:
         self._holes = has_missing(X)
         X = dense_with_holes(X) if self._holes else X
         mean, variance = column_moments(X)
@@ -81,9 +81,9 @@ class FoldMoments:
         return correlation
 
 
-def dense_with_holes(X: Any) -> np.ndarray:
+def dense_with_holes(X: Matrix) -> np.ndarray:
     """A table with NaN for what is missing, as a dense array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
 
 def pair_counts(X: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ def as_correlation(covariance: np.ndarray) -> np.ndarray:
 
 
 def _moments(
-    X: Any, rows: np.ndarray, mean: np.ndarray, scale: np.ndarray
+    X: Matrix, rows: np.ndarray, mean: np.ndarray, scale: np.ndarray
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """Number of rows, sums and cross-products of ``(x - mean) / scale``."""
     if sparse.issparse(X):

@@ -6,7 +6,7 @@ import numbers
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from sparsevae.aliases import Parameters, TableLike
 from sparsevae.exceptions import ConvergenceWarning, DataError, SparseVAEError
 from sparsevae.identifiability.jobs import (
+    FittedModel,
+    Table,
     by_rows,
     count_workers,
     of_rows,
@@ -45,16 +47,6 @@ _OF_ROWS = ("sample_weight", "groups", "observed", "exposure")  # what describes
 _HALVED_ROWS = 10_000  # samples that are halved at most
 _CODED_ROWS = 5000  # samples over which ranks are compared
 _CONSENSUS = 0.5
-
-
-class FittedModel(Protocol):
-    """A fitted estimator with a mask, that can be cloned and fitted again."""
-
-    mask_: np.ndarray
-
-    def fit(self, X: TableLike, **fit_params: object) -> FittedModel: ...
-    def transform(self, X: TableLike, **row_params: object) -> np.ndarray: ...
-    def get_feature_names_out(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -219,7 +211,7 @@ class _Reference(NamedTuple):
     feature_names: np.ndarray
 
     @classmethod
-    def of(cls, model: FittedModel, table: Any, params: Parameters) -> _Reference:
+    def of(cls, model: FittedModel, table: Table, params: Parameters) -> _Reference:
         n_samples, n_features = table.shape
         if n_features != model.mask_.shape[0] or n_samples < 3:
             raise DataError(
@@ -242,20 +234,21 @@ class _Reference(NamedTuple):
         )
 
 
-def _codes(model: FittedModel, table: Any, rows: np.ndarray, params: Parameters) -> np.ndarray:
+def _codes(model: FittedModel, table: Table, rows: np.ndarray, params: Parameters) -> np.ndarray:
     return np.asarray(
         model.transform(take_rows(table, rows), **transform_params(model, of_rows(params, rows)))
     )
 
 
 def _refit(
-    model: FittedModel, table: Any, seed: int, how: str, rows: np.ndarray, params: Parameters
+    model: FittedModel, table: Table, seed: int, how: str, rows: np.ndarray, params: Parameters
 ) -> _Refit:
     """One refit; what it warned of and why it failed come back as values."""
     fresh = clone(model).set_params(random_state=seed % (2**31 - 1), verbose=0)
     chosen, chosen_params = table, params
     if how == "bootstrap":
-        draw = np.random.default_rng(seed).integers(0, table.shape[0], table.shape[0])
+        n_samples: int = table.shape[0]
+        draw = np.random.default_rng(seed).integers(0, n_samples, n_samples)
         chosen, chosen_params = take_rows(table, draw), of_rows(params, draw)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -270,15 +263,13 @@ def _refit(
 
 
 def _refit_halves(
-    model: Any, table: Any, seeds: np.ndarray, reference: _Reference, params: Parameters
+    model: FittedModel, table: Table, seeds: np.ndarray, reference: _Reference, params: Parameters
 ) -> list[_Refit] | None:
     """Linear models of halves; None where the fit has kept no such evidence."""
     if not getattr(model, "resamples_", None):
         return None
-    codes, began = (
-        model.codes(table, **{k: v for k, v in params.items() if k in _OF_ROWS}),
-        time.perf_counter(),
-    )
+    codes = model.codes(table, **{k: v for k, v in params.items() if k in _OF_ROWS})
+    began = time.perf_counter()
     rows = codes.spread_rows(_HALVED_ROWS)
     found = spines_of_halves(
         codes.inputs(rows),

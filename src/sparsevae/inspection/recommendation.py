@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
 from sparsevae.inspection.codes import Codes, block_size
 from sparsevae.inspection.outputs import Outputs
@@ -169,7 +169,7 @@ def _check_comparable(module: LatentModule) -> None:
         )
 
 
-def _allowed(X: Any, rows: np.ndarray, candidates: np.ndarray, filter_seen: bool) -> np.ndarray:
+def _allowed(X: Matrix, rows: np.ndarray, candidates: np.ndarray, filter_seen: bool) -> np.ndarray:
     block = X[rows]
     seen = block.toarray() != 0 if sparse.issparse(block) else np.asarray(block) != 0
     return candidates & ~seen if filter_seen else np.broadcast_to(candidates, seen.shape)
@@ -186,10 +186,10 @@ def _best(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return ids, scores
 
 
-def _own_items(X: Any, row: int) -> np.ndarray:
-    if sparse.issparse(X):
-        return X.indices[X.indptr[row] : X.indptr[row + 1]][X.data[X.indptr[row] : X.indptr[row + 1]] != 0]
-    return np.flatnonzero(X[row])
+def _own_items(X: Matrix, row: int) -> np.ndarray:
+    if isinstance(X, np.ndarray):
+        return np.flatnonzero(X[row])
+    return X.indices[X.indptr[row] : X.indptr[row + 1]][X.data[X.indptr[row] : X.indptr[row + 1]] != 0]
 
 
 def _evidence(own: np.ndarray, z: float, strength: np.ndarray, features: np.ndarray) -> str:

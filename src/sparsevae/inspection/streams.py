@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from torch import Tensor
 
+from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.inspection.codes import Codes, block_size
 from sparsevae.modules import LatentModule
@@ -80,7 +81,7 @@ class StoredCodes(Codes):
         for begin, rows in table.blocks(size):
             yield begin, self._part(rows, slice(begin, begin + rows.shape[0]))
 
-    def _part(self, rows: Any, index: Any, positions: np.ndarray | None = None) -> Codes:
+    def _part(self, rows: Matrix, index: np.ndarray | slice, positions: np.ndarray | None = None) -> Codes:
         weight = None if self.weight is None else self.weight[index]
         return Codes(self.module, rows, weight, **self._sides(index), positions=positions)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from sparsevae.aliases import Matrix
 from sparsevae.io.table import blocks_of_values
 from sparsevae.stored import StoredTable, is_stored
 from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
@@ -74,7 +74,7 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
 
 
-def _looked_at(X: Any) -> Iterator[np.ndarray]:
+def _looked_at(X: Matrix) -> Iterator[np.ndarray]:
     """Values that tell the kind of a table: all in blocks, or of a table on disk the ends of its columns."""
     if is_stored(X):
         yield np.concatenate([X.survey.minimum, X.survey.maximum, X.survey.fraction])

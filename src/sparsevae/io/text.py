@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sparsevae.aliases import Parameters
@@ -115,7 +115,9 @@ def fingerprint_folder(path: Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _count(documents: list[str], options: TextOptions, path: Path) -> tuple[Any, np.ndarray, tuple[str, ...]]:
+def _count(
+    documents: list[str], options: TextOptions, path: Path
+) -> tuple[sparse.csr_array, np.ndarray, tuple[str, ...]]:
     least = options.min_documents or (5 if len(documents) >= _MANY else 2)
     given = options.vocabulary is not None
     stop = options.stop_words if options.stop_words in (None, "english") else list(options.stop_words or ())

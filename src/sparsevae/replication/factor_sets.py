@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsevae.aliases import Parameters
 from sparsevae.annotations.levels import known_cells
 from sparsevae.annotations.missing import with_nan
-from sparsevae.identifiability.jobs import transform_params
+from sparsevae.estimators.base import TableEstimator
+from sparsevae.identifiability.jobs import Table, transform_params
 from sparsevae.metrics.replication import FactorSet, linear_shares
 from sparsevae.validation import column_moments
 
@@ -23,7 +23,9 @@ __all__ = ["dense_values", "factor_set", "standardise", "varimax_set"]
 Turn = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def factor_set(model: Any, table: Any, rows: np.ndarray, row_params: Parameters | None = None) -> FactorSet:
+def factor_set(
+    model: TableEstimator, table: Table, rows: np.ndarray, row_params: Parameters | None = None
+) -> FactorSet:
     """Active factors of a fitted estimator, over all rows of a table.
 
     Parameters
@@ -82,7 +84,7 @@ def standardise(half: np.ndarray, everything: np.ndarray) -> tuple[np.ndarray, n
     return (half - mean) / scale, (everything - mean) / scale
 
 
-def dense_values(table: Any) -> np.ndarray:
+def dense_values(table: Table) -> np.ndarray:
     """The numbers of a table in float64, NaN for what is missing."""
     values = with_nan(table)
     if hasattr(values, "iloc"):

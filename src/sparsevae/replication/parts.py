@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sparsevae.exceptions import DataError
+from sparsevae.identifiability.jobs import Table
 from sparsevae.metrics.replication import halves
 from sparsevae.validation import shown
 
@@ -89,7 +91,9 @@ def by_study(labels: np.ndarray, seed: int) -> Parts:
     return Parts(rows, splits, tuple(studies))
 
 
-def split_off(table: Any, by: Any) -> tuple[Any, np.ndarray | None]:
+def split_off(
+    table: Any, by: Sequence[object] | np.ndarray | pd.Series | str | None
+) -> tuple[Table, np.ndarray | None]:
     """The table without the column of the studies, and the study of each row as text.
 
     Parameters

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import Parameters, TableLike
 from sparsevae.annotations.missing import has_missing
+from sparsevae.estimators.base import TableEstimator
 from sparsevae.exceptions import ConvergenceWarning, ParameterError, SparseVAEError
 from sparsevae.identifiability.jobs import (
+    Table,
     by_rows,
     count_workers,
     of_rows,
@@ -38,7 +40,7 @@ _DENSE_CELLS = 50_000_000  # of a sparse table that a factor analysis may make d
 
 
 def replicate(
-    model: Any,
+    model: TableEstimator,
     X: TableLike,
     by: Sequence[object] | np.ndarray | pd.Series | str | None = None,
     n_splits: int = 3,
@@ -130,8 +132,8 @@ class _Fit(NamedTuple):
 
 
 def _fit_part(
-    settings: Any,
-    table: Any,
+    settings: TableEstimator,
+    table: Table,
     part: Part,
     fit_params: Parameters,
     values: np.ndarray | None,
@@ -155,7 +157,7 @@ def _fit_part(
     return _Fit(own, varimax, converged, failure)
 
 
-def _reference(model: Any, table: Any, seed: int, fit_params: Parameters) -> Any:
+def _reference(model: TableEstimator, table: Table, seed: int, fit_params: Parameters) -> TableEstimator:
     """The model itself if it is fitted, else a fitted copy."""
     try:
         check_is_fitted(model)
@@ -168,7 +170,7 @@ def _reference(model: Any, table: Any, seed: int, fit_params: Parameters) -> Any
 
 
 def _values_for_varimax(
-    reference: Any, table: Any, fit_params: Parameters
+    reference: TableEstimator, table: Table, fit_params: Parameters
 ) -> tuple[np.ndarray | None, list[str]]:
     """What a factor analysis sees of the table, counts as logarithms; None and the reason where it cannot."""
     parts = reference.resolved_likelihood().split(table.shape[1])
@@ -203,7 +205,7 @@ def _checked_seed(random_state: object) -> int:
     return seed
 
 
-def _check_model(model: Any) -> None:
+def _check_model(model: TableEstimator) -> None:
     needed = ("fit", "transform", "resolved_likelihood", "get_feature_names_out")
     if isinstance(model, type) or not all(hasattr(model, name) for name in needed):
         what = model.__name__ if isinstance(model, type) else type(model).__name__

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from sparsevae.aliases import State
 from sparsevae.exceptions import DataError
-from sparsevae.stored.base import StoredTable
+from sparsevae.stored.base import Rows, StoredTable
 
 __all__ = ["FileTable", "SlicedTable", "map_position", "open_npy"]
 
@@ -87,7 +87,7 @@ class SlicedTable(StoredTable):
         super().__init__(where, tuple(array.shape), array.dtype, chunk=chunk)
         self.array = array
 
-    def _read(self, begin: int, end: int) -> Any:
+    def _read(self, begin: int, end: int) -> Rows:
         part = self.array[begin:end]
         return part.toarray() if hasattr(part, "toarray") else part
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
+from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, SparseVAEError
 from sparsevae.stored.survey import Survey, survey_blocks
 
 __all__ = ["Rows", "StoredTable", "is_stored"]
 
-Rows: TypeAlias = Any
+Rows: TypeAlias = Matrix
 """Rows in memory: an array or a CSR matrix."""
 
 _CELLS_AT_ONCE = 1 << 20  # of a table that are looked at together
@@ -83,7 +84,7 @@ class StoredTable(ABC):
         self.chunk = max(1, min(int(chunk), self.shape[0]))
 
     @abstractmethod
-    def _read(self, begin: int, end: int) -> Any:
+    def _read(self, begin: int, end: int) -> Rows:
         """Consecutive rows as they are stored: an array or a CSR matrix."""
 
     def rows(self, index: np.ndarray) -> Rows:
@@ -191,7 +192,7 @@ class StoredTable(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shape[0]} x {self.shape[1]}, {self.where}>"
 
-    def _joined(self, parts: list[Any]) -> Rows:
+    def _joined(self, parts: list[Rows]) -> Rows:
         if not parts:
             empty = np.zeros((0, self.shape[1]), dtype=self.dtype)
             return sparse.csr_matrix(empty) if self.is_sparse else empty

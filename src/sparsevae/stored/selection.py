@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sparsevae.stored.base import StoredTable
+from sparsevae.stored.base import Rows, StoredTable
 
 __all__ = ["SelectedTable"]
 
@@ -32,5 +30,5 @@ class SelectedTable(StoredTable):
         )
         self.table, self.columns = table, columns
 
-    def _read(self, begin: int, end: int) -> Any:
+    def _read(self, begin: int, end: int) -> Rows:
         return self.table.slice(begin, end)[:, self.columns]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from sparsevae.aliases import JSON
+from sparsevae.aliases import JSON, Matrix
 
 __all__ = ["Survey", "merge_moments", "survey_blocks"]
 
@@ -33,7 +32,7 @@ class Survey:
     fraction : ndarray of shape (n_features,)
         A value of each column that is no whole number, NaN where there is none.
     silent, empty : integer ndarray
-        Rows without a value above or below zero; rows without any value.
+        Matrix without a value above or below zero; rows without any value.
     first_large, first_missing : (int, int) or None
         Row and column of the first such cell.
     """
@@ -64,7 +63,7 @@ class Survey:
         return 1.0 - self.n_nonzero / max(there, 1)
 
 
-def survey_blocks(blocks: Iterable[tuple[int, Any]], shape: tuple[int, int]) -> Survey:
+def survey_blocks(blocks: Iterable[tuple[int, Matrix]], shape: tuple[int, int]) -> Survey:
     """Survey a table that comes in blocks of rows.
 
     Parameters
@@ -80,7 +79,7 @@ def survey_blocks(blocks: Iterable[tuple[int, Any]], shape: tuple[int, int]) -> 
     n_nonzero, silent, empty = 0, [], []
     first: dict[str, tuple[int, int] | None] = {"large": None, "missing": None}
     for begin, block in blocks:
-        stored = block.data if sparse.issparse(block) else block
+        stored = block if isinstance(block, np.ndarray) else block.data
         low, high = _ranges(block)
         holes = _count_cells(block, np.isnan) if np.isnan(stored.min(initial=0.0)) else None
         if holes is not None:
@@ -128,7 +127,7 @@ def merge_moments(
     return mean + apart * n / total, squares + spread + np.square(apart) * count * n / total, count + n
 
 
-def _moments(block: Any, holes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments(block: Matrix, holes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count, mean and sum of squared deviations of what is there of each column."""
     count = np.full(block.shape[1], float(block.shape[0])) - (0 if holes is None else holes)
     if sparse.issparse(block):
@@ -141,7 +140,7 @@ def _moments(block: Any, holes: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
     return count, mean, np.nansum(np.square(block - mean), axis=0)
 
 
-def _ranges(block: Any) -> tuple[np.ndarray, np.ndarray]:
+def _ranges(block: Matrix) -> tuple[np.ndarray, np.ndarray]:
     if sparse.issparse(block):
         low, high = min_max_axis(block, axis=0, ignore_nan=True)
         return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
@@ -149,9 +148,9 @@ def _ranges(block: Any) -> tuple[np.ndarray, np.ndarray]:
     return ends[0].astype(np.float64), ends[1].astype(np.float64)
 
 
-def _silent_rows(block: Any) -> tuple[np.ndarray, int]:
+def _silent_rows(block: Matrix) -> tuple[np.ndarray, int]:
     """Which rows hold nothing but zeros and missing values; how many cells are not zero."""
-    if not sparse.issparse(block):
+    if isinstance(block, np.ndarray):
         there = block != 0
         n = int(np.count_nonzero(there))
         return ~(there & ~np.isnan(block)).any(axis=1) if not there.all() else _all_missing(block), n
@@ -166,10 +165,10 @@ def _all_missing(block: np.ndarray) -> np.ndarray:
     return np.asarray(np.isnan(block).all(axis=1))
 
 
-def _fractions(block: Any, wanted: np.ndarray) -> np.ndarray:
+def _fractions(block: Matrix, wanted: np.ndarray) -> np.ndarray:
     """Of each column that is wanted a value that is no whole number, else NaN."""
     found = np.full(block.shape[1], np.nan)
-    if sparse.issparse(block):
+    if not isinstance(block, np.ndarray):
         odd = block.data != np.rint(block.data)
         odd &= ~np.isnan(block.data)
         found[block.indices[odd]] = block.data[odd]
@@ -186,22 +185,22 @@ def _is_large(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(values) >= _LARGEST)
 
 
-def _count_cells(block: Any, is_wanted: Any) -> np.ndarray:
+def _count_cells(block: Matrix, is_wanted: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """How many cells of each column are wanted."""
-    if sparse.issparse(block):
+    if not isinstance(block, np.ndarray):
         return np.bincount(block.indices[is_wanted(block.data)], minlength=block.shape[1])
     return np.asarray(is_wanted(block).sum(axis=0))
 
 
-def _n_missing_of_rows(block: Any) -> np.ndarray:
-    if not sparse.issparse(block):
+def _n_missing_of_rows(block: Matrix) -> np.ndarray:
+    if isinstance(block, np.ndarray):
         return np.asarray(np.isnan(block).sum(axis=1))
     holes = np.append(np.isnan(block.data), False).astype(np.int64)
     return np.asarray(np.add.reduceat(holes, block.indptr[:-1]) * (np.diff(block.indptr) > 0))
 
 
-def _first_cell(block: Any, is_wanted: Any, begin: int) -> tuple[int, int]:
-    if sparse.issparse(block):
+def _first_cell(block: Matrix, is_wanted: Callable[[np.ndarray], np.ndarray], begin: int) -> tuple[int, int]:
+    if not isinstance(block, np.ndarray):
         entries = block.tocoo()
         at = int(np.flatnonzero(is_wanted(entries.data))[0])
         return begin + int(entries.row[at]), int(entries.col[at])

@@ -96,7 +96,7 @@ def sparse_vae(
 
 def project(
     adata: Any,
-    model: Any,
+    model: SparseVAE | str,
     *,
     layer: str | None = None,
     key: str = "sparsevae",
@@ -185,7 +185,7 @@ def _groups(adata: Any, batch_key: str | None) -> JSON:
     return {"groups": adata.obs[batch_key].astype(str).to_numpy()}
 
 
-def _fitted(model: Any, key: str) -> tuple[SparseVAE, str | None]:
+def _fitted(model: SparseVAE | str, key: str) -> tuple[SparseVAE, str | None]:
     if isinstance(model, SparseVAE):
         return model, None
     if isinstance(model, str | Path):

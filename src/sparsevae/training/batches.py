@@ -10,6 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from sparsevae.aliases import Matrix
 from sparsevae.annotations.missing import has_missing
 from sparsevae.modules import Batch, Observation
 from sparsevae.stored import StoredTable
@@ -71,9 +72,9 @@ class RowSource:
             return self._resident.rows(index)
         return self.observed(self.X[index.reshape(-1).numpy()], index)
 
-    def observed(self, block: Any, index: Tensor) -> Batch:
+    def observed(self, block: Matrix, index: Tensor) -> Batch:
         """Rows in the units of the table, array or CSR matrix, of which these are the positions."""
-        dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        dense = np.asarray(block) if isinstance(block, np.ndarray) else block.toarray()
         x = self.observation.to_model_units(dense)
         return self._observe(x.reshape(*index.shape, self.n_features), index)
 

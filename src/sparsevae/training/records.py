@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from sparsevae.aliases import State
 
 __all__ = ["Record", "pack_records", "unpack_records"]
 
+Column = np.ndarray | list[object] | tuple[np.ndarray]
 Record = State
 """What is known of an epoch: numbers, or arrays over replicates, by name."""
 
@@ -44,12 +44,12 @@ def pack_records(records: Sequence[Record]) -> list[State]:
 def unpack_records(stretches: Sequence[State]) -> list[Record]:
     """The records that `pack_records` was given."""
 
-    def value(column: Any, i: int) -> Any:
+    def value(column: Column, i: int) -> object:
         if isinstance(column, tuple):
             return column[0][i]
         return column[i, ...].copy() if isinstance(column, np.ndarray) else column[i]
 
-    def length(column: Any) -> int:
+    def length(column: Column) -> int:
         return len(column[0] if isinstance(column, tuple) else column)
 
     return [
@@ -59,7 +59,7 @@ def unpack_records(stretches: Sequence[State]) -> list[Record]:
     ]
 
 
-def _kind(record: Record) -> list[tuple[Any, ...]]:
+def _kind(record: Record) -> list[tuple[object, ...]]:
     return [
         (name, value.dtype, value.shape) if isinstance(value, np.ndarray) else (name, type(value))
         for name, value in record.items()

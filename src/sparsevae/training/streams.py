@@ -24,6 +24,7 @@ from torch import Tensor
 from sparsevae.exceptions import DataError
 from sparsevae.modules import Batch
 from sparsevae.stored import StoredTable
+from sparsevae.stored.base import Rows
 from sparsevae.training.batches import Batches, RowSource, Share
 from sparsevae.training.processes import Group
 
@@ -134,7 +135,7 @@ class StoredBatches(Batches):
         totals, weight = sizes.astype(float), self.source.weight
         if weight is not None:
             totals[:] = 0.0
-        rest: tuple[Any, np.ndarray] | None = None
+        rest: tuple[Rows, np.ndarray] | None = None
         seen = made = 0
         rows: Any
         for positions in self._buffers(shuffle=shuffle):
@@ -177,7 +178,7 @@ class StoredBatches(Batches):
                 continue
             yield positions if rng is None else positions[rng.permutation(len(positions))]
 
-    def _read(self, buffers: Iterable[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
+    def _read(self, buffers: Iterable[np.ndarray]) -> Iterator[tuple[Rows, np.ndarray]]:
         """Rows at positions of any order: read in theirs."""
         for positions in buffers:
             order = np.argsort(positions)
@@ -186,10 +187,10 @@ class StoredBatches(Batches):
             rows = self.source.X.rows(positions[order])
             yield (rows if (order[1:] > order[:-1]).all() else rows[back]), positions
 
-    def _cut(self, buffers: Iterator[tuple[Any, np.ndarray]]) -> Iterator[Batch]:
+    def _cut(self, buffers: Iterator[tuple[Rows, np.ndarray]]) -> Iterator[Batch]:
         """Batches of the sizes that `Batches` has; what is left of a buffer goes before the next one."""
         small, n_larger = divmod(self.n_rows, self.n_batches)
-        rest: tuple[Any, np.ndarray] | None = None
+        rest: tuple[Rows, np.ndarray] | None = None
         made = 0
         for rows, positions in buffers:
             if rest is not None:
@@ -205,7 +206,7 @@ class StoredBatches(Batches):
             rest = (rows[at:], positions[at:]) if at < len(positions) else None
 
 
-def _stack(first: Any, second: Any) -> Any:
+def _stack(first: Rows, second: Rows) -> Rows:
     return (
         sparse.vstack([first, second], format="csr")
         if sparse.issparse(first)
