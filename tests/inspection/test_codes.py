@@ -17,7 +17,7 @@ from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.identifiability import certify
 from sparsevae.identifiability.records import certificate_record
 from sparsevae.inspection import codes as codes_of_rows
-from sparsevae.inspection.codes import Codes, block_size, row_bounds, spread_rows
+from sparsevae.inspection.codes import Codes, block_size, spread_rows
 from sparsevae.inspection.newton import _expansion, _opposite_draws, newton_steps, posterior
 from sparsevae.inspection.outputs import Outputs, average_slopes, expected_rows
 from sparsevae.inspection.variance import communalities, variance_shares
@@ -218,8 +218,7 @@ def test_transform_and_fit_transform_give_the_codes(known):
 
 def test_scores_are_bounds_at_the_codes(known):
     X, model, codes = known
-    bounds = row_bounds(model.module_, codes.X, model.score_draws(), codes.moments())
-    np.testing.assert_array_equal(model.score_samples(X), bounds)
+    np.testing.assert_array_equal(model.score_samples(X), codes.bounds(model.score_draws()))
 
 
 def test_effects_and_variance_explained_are_taken_at_the_codes(known):

@@ -15,6 +15,7 @@ from sparsevae.cli.options import (
     HeaderOption,
     IdColumnOption,
     JsonOption,
+    RunArgument,
     TableArgument,
 )
 from sparsevae.exceptions import DataError
@@ -26,7 +27,7 @@ __all__ = ["drift"]
 
 @one_sentence_errors
 def drift(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    run: RunArgument,
     table: TableArgument,
     output: Annotated[
         Path | None,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sparsevae.cli.console import one_sentence_errors, print_json
-from sparsevae.cli.options import JsonOption
+from sparsevae.cli.options import JsonOption, RunArgument
 from sparsevae.exceptions import ParameterError
 from sparsevae.runs import Run
 
@@ -17,7 +16,7 @@ __all__ = ["name"]
 
 @one_sentence_errors
 def name(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    run: RunArgument,
     names: Annotated[
         list[str] | None,
         typer.Argument(

@@ -22,6 +22,7 @@ __all__ = [
     "LikelihoodOption",
     "MaxEpochsOption",
     "RawNamesOption",
+    "RunArgument",
     "StopWordsOption",
     "TableArgument",
     "TextOption",
@@ -41,6 +42,7 @@ def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
     return matching
 
 
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")]
 TableArgument = Annotated[
     Path,
     typer.Argument(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
-from sparsevae.cli.options import JsonOption
+from sparsevae.cli.options import JsonOption, RunArgument
 from sparsevae.exceptions import DataError
 from sparsevae.persistence import check_writable, finish_replacement
 from sparsevae.report import build_content, output_files, write_report
@@ -21,7 +21,7 @@ __all__ = ["report"]
 
 @one_sentence_errors
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    run: RunArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")],
     table: Annotated[
         Path | None,

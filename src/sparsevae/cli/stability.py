@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say, show
-from sparsevae.cli.options import JsonOption, TableArgument, one_of
+from sparsevae.cli.options import JsonOption, RunArgument, TableArgument, one_of
 from sparsevae.identifiability import stability as refit
 from sparsevae.identifiability.refits import REFITTED
 from sparsevae.runs import Run
@@ -22,7 +21,7 @@ _HOW = tuple(REFITTED)
 
 @one_sentence_errors
 def stability(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    run: RunArgument,
     table: TableArgument,
     refits: Annotated[int, typer.Option("--refits", "-n", min=1, help="How often to fit again.")] = 20,
     how: Annotated[

@@ -21,6 +21,7 @@ from sparsevae.cli.options import (
     JsonOption,
     LayerOption,
     RawNamesOption,
+    RunArgument,
     TableArgument,
 )
 from sparsevae.exceptions import DataError
@@ -36,7 +37,7 @@ _FORMATS = (".csv", ".tsv", ".npy", ".parquet")
 
 @one_sentence_errors
 def transform(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory that fit wrote.")],
+    run: RunArgument,
     table: TableArgument,
     output: Annotated[
         Path | None,

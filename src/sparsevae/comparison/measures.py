@@ -20,7 +20,7 @@ from torch import Tensor
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.datasets import Dataset
 from sparsevae.estimators.base import FactorEstimator, TableEstimator
-from sparsevae.inspection.codes import Codes, map_rows, row_bounds
+from sparsevae.inspection.codes import Codes, map_rows
 from sparsevae.metrics import (
     dci,
     factor_accuracy,
@@ -187,9 +187,7 @@ def _mean_nll(fit: Fit) -> float:
 def _bound_nll(fit: Fit) -> float | None:
     X = fit.estimator.check_table(fit.test.X)
     if isinstance(fit.estimator, FactorEstimator):
-        moments = fit.posteriors.moments()
-        bounds = row_bounds(fit.estimator.module_, X, fit.estimator.score_draws(), moments)
-        score = float(bounds.mean())
+        score = float(fit.posteriors.bounds(fit.estimator.score_draws()).mean())
     else:
         score = score_of(fit.estimator, X)
     return None if np.isnan(score) else float(_log_coefficient(fit.estimator, X).mean() - score)

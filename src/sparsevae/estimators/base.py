@@ -58,7 +58,7 @@ from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
-from sparsevae.stored import StoredTable, as_stored, is_stored
+from sparsevae.stored import StoredTable, is_stored
 from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.journal import keeping
@@ -109,16 +109,28 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         ``observed`` says which cells count, where that is not all but NaN.
         """
         check_is_fitted(self, self._fitted)
-        return self._check_table(with_nan(X, observed), reset=False)
+        return self._check_table(X, observed, reset=False)
 
-    def _check_table(self, X: TableLike, *, reset: bool, feature_names: FeatureNames | None = None) -> Matrix:
-        stored = as_stored(X)
-        if stored is not None:
-            return self._check_stored(stored, reset=reset, feature_names=feature_names)
+    def check_new_table(
+        self, X: TableLike, observed: ArrayLike | None = None, feature_names: FeatureNames | None = None
+    ) -> Matrix:
+        """The same of a table to fit: its features become those of the estimator."""
+        return self._check_table(X, observed, reset=True, feature_names=feature_names)
+
+    def _check_table(
+        self,
+        X: TableLike,
+        observed: ArrayLike | None = None,
+        *,
+        reset: bool,
+        feature_names: FeatureNames | None = None,
+    ) -> Matrix:
+        X = with_nan(X, observed)
+        if is_stored(X):
+            return self._check_stored(X, reset=reset, feature_names=feature_names)
         check_in_memory(X)
         X, views = flatten_columns(X)
         check_columns_numeric(X)
-        X = with_nan(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
         if reset:
@@ -504,7 +516,7 @@ class FactorEstimator(TableEstimator):
         """Check parameters and table, and cut its rows into those to train and those to validate on."""
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
-        table = self._check_table(with_nan(X, observed), reset=True, feature_names=feature_names)
+        table = self.check_new_table(X, observed, feature_names)
         weight = check_weights(sample_weight, table)
         if weight is not None and not weight.all() and not is_stored(table):
             self._learn_kinds(table[weight > 0][:, : self.n_features_in_])  # a row of weight zero is absent
@@ -632,9 +644,8 @@ class FactorEstimator(TableEstimator):
         Codes
             What `transform`, `score_samples` and the certificate are made from.
         """
-        check_is_fitted(self, "module_")
         mind_fork()
-        table = self._check_table(with_nan(X, observed), reset=False)
+        table = self.check_table(X, observed)
         return (StoredCodes if is_stored(table) else Codes)(
             self.module_,
             table,
@@ -665,7 +676,7 @@ class FactorEstimator(TableEstimator):
                 warnings.warn(
                     "missing='informative' has nothing to model: the table has no missing value.",
                     DataWarning,
-                    stacklevel=6,
+                    stacklevel=8,
                 )
                 return
             self.absent_columns_ = columns

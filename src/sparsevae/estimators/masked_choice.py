@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from sparsevae.aliases import TableLike
-from sparsevae.annotations.missing import with_nan
 from sparsevae.annotations.weights import check_weights
 from sparsevae.estimators.base import FactorEstimator, new_random_state
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
@@ -78,7 +77,7 @@ def choose_n_factors(
     for number in candidates:
         check_positive("candidates", number, integer=True)
     model = clone(estimator)
-    table = model._check_table(with_nan(X, observed), reset=True)[:, : model.n_features_in_]
+    table = model.check_new_table(X, observed)[:, : model.n_features_in_]
     weight = check_weights(sample_weight, table)
     seen, hidden = hide_cells(table, fraction, new_random_state(random_state), table.shape[1])
     densities, n_active = [], []

@@ -171,6 +171,11 @@ class NamesMixin(ClassNamePrefixFeaturesOutMixin):
         views, absent = getattr(self, "views_", None), getattr(self, "absent_columns_", None)
         return views if views is None or absent is None else np.append(views, views[absent])
 
+    @property
+    def given_feature_names(self) -> np.ndarray | None:
+        """Names of the features that were given to `fit` by hand, and that its table does not carry."""
+        return self.feature_names_in_ if getattr(self, "_names_given", False) else None
+
     # -- for fit --------------------------------------------------------------------------------------------
 
     def _forget_names(self) -> None:
@@ -202,7 +207,7 @@ class NamesMixin(ClassNamePrefixFeaturesOutMixin):
     @contextmanager
     def _allowing_nameless(self, X: object) -> Iterator[None]:
         """Names that were given by hand cannot be expected of the tables that follow."""
-        if hasattr(X, "columns") or not getattr(self, "_names_given", False):
+        if hasattr(X, "columns") or self.given_feature_names is None:
             yield
             return
         with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import Matrix, TableLike
-from sparsevae.annotations.missing import has_missing, with_nan
+from sparsevae.annotations.missing import has_missing
 from sparsevae.annotations.weights import check_weights, note_large_weights
 from sparsevae.estimators.base import FeatureNames
 from sparsevae.estimators.masked_factorisation import factorise_masked, first_components, solve_codes
@@ -130,7 +130,7 @@ class NMF(PlugInEstimator):
         """
         self.check_parameters()
         self.__dict__.pop("components_", None)  # a fit that fails leaves an estimator that is not fitted
-        table = self._check_table(with_nan(X, observed), reset=True, feature_names=feature_names)
+        table = self.check_new_table(X, observed, feature_names)
         weight = check_weights(sample_weight, table)
         note_large_weights(weight, depth=2)
         if weight is not None:

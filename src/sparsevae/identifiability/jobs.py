@@ -105,7 +105,8 @@ def take_rows(table: Table, rows: np.ndarray) -> Table:
 
 def given_names(model: object) -> dict[str, np.ndarray]:
     """Names that were given by hand and that the table does not carry; likelihood= may refer to them."""
-    return {"feature_names": model.feature_names_in_} if getattr(model, "_names_given", False) else {}  # type: ignore[attr-defined]
+    names = getattr(model, "given_feature_names", None)
+    return {} if names is None else {"feature_names": names}
 
 
 def row_params(model: FittedModel, table: Table, fit_params: Parameters) -> State:

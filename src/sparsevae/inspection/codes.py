@@ -25,7 +25,6 @@ __all__ = [
     "fixed_draws",
     "in_blocks",
     "map_rows",
-    "row_bounds",
     "spread_rows",
 ]
 
@@ -163,15 +162,6 @@ class Codes:
             "group": None if self.group is None else self.group[rows],
             "exposure": None if self.exposure is None else self.exposure[rows],
         }
-
-
-def row_bounds(
-    module: LatentModule, X: np.ndarray | sparse.csr_matrix, draws: Tensor, moments: np.ndarray
-) -> np.ndarray:
-    """ELBO of each row in the units of the table, given `Codes.moments`: (n_samples,)."""
-    codes = Codes(module, X)
-    codes._moments[:], codes._known[:] = moments, True
-    return codes.bounds(draws)
 
 
 def _log_jacobians(module: LatentModule, X: np.ndarray | sparse.csr_matrix) -> np.ndarray | float:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -473,7 +473,7 @@ class LatentModule(nn.Module, ABC):
         if not self.replicates:
             return self.clone()
         replicates = () if isinstance(index, int) else (len(index),)
-        copy = self._with_values({name: value[index] for name, value in self.replicated()}, replicates)
+        copy = _copy_with(self, {name: value[index] for name, value in self.replicated()}, replicates)
         if copy.mask is not None:
             copy.mask.select_rates_(index)
         return copy
@@ -483,19 +483,24 @@ class LatentModule(nn.Module, ABC):
         """Modules of one shape, without replicates, as the replicates of one module."""
         values = [dict(module.replicated()) for module in modules]
         stacked = {name: torch.stack([value[name] for value in values]) for name in values[0]}
-        return modules[0]._with_values(stacked, (len(modules),))
+        return _copy_with(modules[0], stacked, (len(modules),))
 
-    @torch.no_grad()
-    def _with_values(self, values: dict[str, Tensor], replicates: tuple[int, ...]) -> Self:
-        copy = deepcopy(self)
-        for name, tensor in copy.replicated():
-            tensor.data = values[name].detach().clone()
-        for parameter in copy.parameters():
-            parameter.grad = None
-        for part in copy.modules():
-            if hasattr(part, "replicates"):
-                part.replicates = replicates  # type: ignore[assignment]
-        return copy
+
+Module = TypeVar("Module", bound=LatentModule)
+
+
+@torch.no_grad()
+def _copy_with(module: Module, values: dict[str, Tensor], replicates: tuple[int, ...]) -> Module:
+    """A copy with these values in place of those that differ between replicates."""
+    copy = deepcopy(module)
+    for name, tensor in copy.replicated():
+        tensor.data = values[name].detach().clone()
+    for parameter in copy.parameters():
+        parameter.grad = None
+    for part in copy.modules():
+        if hasattr(part, "replicates"):
+            part.replicates = replicates  # type: ignore[assignment]
+    return copy
 
 
 _PREFIX = "likelihood."  # of the likelihood's sums among the statistics of a module
