@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from sparsevae.factor_analysis import analyse_counts, analyse_factors
+from sparsevae.fitting import axes
 from sparsevae.fitting.axes import choose_axes, matched_correlations, worth
 
 
@@ -63,3 +64,19 @@ def test_rough_analyses_of_several_numbers_are_those_of_each_number():
         exact = analyse_factors(X, count)
         codes = X @ rough.maps(), X @ exact.maps()
         assert np.sort(matched_correlations(*codes))[-4:].min() > 0.99
+
+
+@pytest.mark.parametrize("least, n_halvings", [(-100.0, 4), (100.0, 4), (None, 16)])
+def test_parts_are_halved_until_their_worth_tells(monkeypatch, least, n_halvings):
+    """Far from what is asked four halvings are enough; near it they are as many as are allowed."""
+    X = np.random.default_rng(0).poisson(2.0, (60, 8)).astype(float)
+    seen = []
+
+    def alternating(correlations, n_factors):
+        seen.append(float(len(seen) % 2))
+        return seen[-1]
+
+    monkeypatch.setattr(axes, "worth", alternating)
+    value = axes._parts_worth(X, 2, 0.5 if least is None else least)
+    assert len(seen) == n_halvings
+    assert value == pytest.approx(0.5)

@@ -46,8 +46,10 @@ _COST = 0.5  # of a factor that does not return
 _NEARLY = 0.1  # of the best worth, that a larger number of factors may lack
 _LAST = 0.5  # what the last of few factors must be worth
 _MORE = 0.1  # factors, that it must bring back beyond those of the best
-_PARTS_HALVINGS = 4  # to compare parts with factors: they differ by more than a halving does
 _PARTS_CLEARLY = 1.1  # times the worth of rotated factors, to prefer parts
+# What parts are worth differs by 2 between halvings: the mean of four now and then chose other axes.
+_PARTS_HALVINGS = 4, 16  # at least, and at most, until two standard errors tell
+_TELLS = 2.0
 
 
 def choose_axes(X: np.ndarray, n_factors: int, *, counts: bool) -> tuple[Analysis, int]:
@@ -72,8 +74,9 @@ def choose_axes(X: np.ndarray, n_factors: int, *, counts: bool) -> tuple[Analysi
     value, found = _best_count(analyse_counts, X, halvings, _fewer(n_factors))
     if counts:
         tried = [n_factors, math.ceil(n_factors / 2)] if n_factors > _FEW else [n_factors]
-        parts_value, n_parts = _best_count(find_parts_of_counts, X, halvings[:_PARTS_HALVINGS], tried)
-        if parts_value > _PARTS_CLEARLY * value:
+        least = _PARTS_CLEARLY * value
+        parts_value, n_parts = _chosen({count: _parts_worth(X, count, least) for count in tried})
+        if parts_value > least:
             return find_parts, n_parts
     return analyse_factors, found
 
@@ -125,6 +128,11 @@ def _best_count(
             break
         ahead.append(count)
         values[count] = float(np.mean([worth(_matches(next(a), next(b)), count) for a, b in pairs]))
+    return _chosen(values)
+
+
+def _chosen(values: dict[int, float]) -> tuple[float, int]:
+    """What the number of factors is worth that is taken, and that number, given what each is worth."""
     best = max(values, key=lambda count: values[count])
     value, least = values[best], _returned(values[best], best) + _MORE
     larger = [k for k, v in values.items() if v >= value - _NEARLY * abs(value) and _returned(v, k) >= least]
@@ -132,6 +140,19 @@ def _best_count(
     while chosen <= _FEW and values[chosen] - values.get(chosen - 1, -math.inf) < _LAST:
         chosen -= 1
     return values[chosen], chosen
+
+
+def _parts_worth(X: np.ndarray, n_factors: int, least: float) -> float:
+    """What parts are worth, by as many halvings as tell it from ``least``."""
+    filled, found = np.nan_to_num(X), []
+    fewest, most = _PARTS_HALVINGS
+    for halves in _halve(len(X), most):
+        codes = [next(_codes(find_parts_of_counts, X, filled, rows, iter([n_factors]))) for rows in halves]
+        found.append(worth(_matches(*codes), n_factors))
+        error = np.std(found) / math.sqrt(len(found))
+        if len(found) >= fewest and abs(np.mean(found) - least) > _TELLS * error:
+            break
+    return float(np.mean(found))
 
 
 def _returned(value: float, n_factors: int) -> float:

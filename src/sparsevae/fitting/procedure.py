@@ -33,8 +33,10 @@ from sparsevae.fitting.constraints import (
     name_factors_,
 )
 from sparsevae.fitting.data import FitData
+from sparsevae.fitting.heads import solve_heads_
 from sparsevae.fitting.initial import pytorch_start_, start_at_means_
 from sparsevae.fitting.ladder import climb_phases
+from sparsevae.fitting.recipes import Lengths
 from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.single_rate import train_at_one_rate
 from sparsevae.fitting.spine import Spine, find_spine, linear_module, network_module
@@ -204,6 +206,10 @@ def refine(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         budget, least = settings.budget(data), int(not (state.winner.log.epochs and state.winner.n_factors))
         allowed = budget.refine + budget.polish if settings.max_epochs is not None else phase.epochs
         phase = replace(phase, epochs=max(min(settings.recipe.spine.refine, allowed), least), hold_mask=True)
+        if state.winner.kind == "network" and state.winner.n_factors and _has_closed_heads(data):
+            # An epoch for the closed forms of the rest: noise, covariance of the factors.
+            solve_heads_(state.winner.module, data.everything)
+            phase = replace(phase, epochs=min(phase.epochs, 1), learning_rate=(0.1 * rate, 0.1 * rate))
     elif state.networks_agree and settings.recipe.spine is not None:
         phase = replace(phase, epochs=min(phase.epochs, settings.recipe.spine.settle.epochs(data.n_steps)))
     return _train_on_all_rows(settings, data, state, phase, progress)
@@ -264,7 +270,8 @@ def linear_candidate(
     """
     module, log = linear_module(settings, data, spine, held=held), TrainingLog()
     n_lone = drop_lone_factors_(module)
-    phase = _spine_phase(settings, data, module, "spine")
+    assert settings.recipe.spine is not None
+    phase = _spine_phase(settings, data, module, "spine", settings.recipe.spine.network)
     if data.source.observation.real_columns.all():
         phase = replace(phase, hold_mask=True)
         if not data.source.has_missing:  # closed forms are exact: an epoch for the history
@@ -284,9 +291,17 @@ def linear_candidate(
 def train_network(
     settings: FitSettings, data: FitData, candidate: Candidate, progress: Progress | None
 ) -> None:
-    """Train a network on a spine with the mask held; it stops when held-out rows gain nothing more."""
+    """Train a network on a spine with the mask held; it stops when held-out rows gain nothing more.
+
+    Heads of Gaussian features have a closed form: gradient steps between two of them teach the hidden layers.
+    """
     drop_lone_factors_(candidate.module)
-    phase = replace(_spine_phase(settings, data, candidate.module, "network"), hold_mask=True)
+    closed = _has_closed_heads(data)
+    if closed:
+        solve_heads_(candidate.module, data.training, data.validation)
+    assert settings.recipe.spine is not None
+    lengths = settings.recipe.spine.hidden if closed else settings.recipe.spine.network
+    phase = replace(_spine_phase(settings, data, candidate.module, "network", lengths), hold_mask=True)
     train(
         candidate.module,
         data.training,
@@ -296,12 +311,20 @@ def train_network(
         progress=progress,
         log=candidate.log,
     )
+    if closed:
+        solve_heads_(candidate.module, data.training, data.validation)
 
 
-def _spine_phase(settings: FitSettings, data: FitData, module: SparseVAEModule, name: str) -> Phase:
+def _has_closed_heads(data: FitData) -> bool:
+    return bool(data.source.observation.real_columns.all())
+
+
+def _spine_phase(
+    settings: FitSettings, data: FitData, module: SparseVAEModule, name: str, lengths: Lengths
+) -> Phase:
     recipe, mask = settings.recipe.spine, module.mask
     assert recipe is not None
-    epochs = recipe.network.epochs(data.n_steps)
+    epochs = lengths.epochs(data.n_steps)
     if settings.max_epochs is not None:
         epochs = min(epochs, settings.budget(data).ladder)
     rate = settings.learning_rate

@@ -127,11 +127,13 @@ class SpineFirst:
     ladder, settle : Lengths
         Of networks that agree, at most: their ladder, and their last epochs on all rows.
     network : Lengths
-        Of the network on top of a spine.
+        Of the network on top of a spine, and of the spine's loadings, where neither has a closed form.
+    hidden : Lengths
+        Of a network whose heads have one: they are fitted before and after.
     patience : int
-        Epochs without a better held-out bound after which it stops.
+        Epochs without a better held-out bound after which either stops.
     refine : int
-        Last epochs on all rows.
+        Last epochs on all rows; one after heads that have a closed form.
     """
 
     check: float = 0.7
@@ -140,6 +142,7 @@ class SpineFirst:
     ladder: Lengths = Lengths(600, 40, 130)
     settle: Lengths = Lengths(450, 10, 100)
     network: Lengths = Lengths(400, 10, 20)
+    hidden: Lengths = Lengths(40, 4, 20)
     patience: int = 4
     refine: int = 4
 
