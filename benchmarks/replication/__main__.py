@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+from benchmarks.replication.held_out import held_out_variance
 from benchmarks.replication.methods import COUNTS_ONLY, OURS, PEERS
 from benchmarks.replication.pages import write_pages
 from benchmarks.replication.tables import TABLES
@@ -62,22 +63,22 @@ def main() -> None:
                 continue
             fit = {**PEERS, **OURS}[method]
             before, began = _cpu(), time.perf_counter()
-            fits = [
-                fit(X[half], X, table.likelihood, n_factors, seed)
-                for seed, half in enumerate(halves(len(X), split))
-            ]
+            both = halves(len(X), split)
+            fits = [fit(X[half], X, table.likelihood, n_factors, seed) for seed, half in enumerate(both)]
+            cpu, seconds = (_cpu() - before) / 2, (time.perf_counter() - began) / 2
             row = {
                 **dict(zip(KEYS, (name, method, n_factors, split), strict=True)),
                 **compare_factors(*fits),
-                "cpu_seconds": (_cpu() - before) / 2,
-                "seconds": (time.perf_counter() - began) / 2,
+                "held_out": held_out_variance(fits, both, X, table.likelihood),
+                "cpu_seconds": cpu,
+                "seconds": seconds,
             }
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             rows.to_csv(arguments.out, index=False)
     if arguments.pages:
         write_pages(rows, arguments.out.parent)
-    columns = ["factors_a", "back", "match", "overlap", "cpu_seconds"]
+    columns = ["factors_a", "back", "match", "overlap", "held_out", "cpu_seconds"]
     print(rows.groupby(KEYS[:3])[columns].mean().round(2).to_string())
 
 

@@ -12,7 +12,7 @@ from sparsevae import OIVAE, VAE, SparseVAE
 from sparsevae.metrics.replication import FactorSet, linear_shares
 from sparsevae.replication.factor_sets import standardise, varimax_set
 
-__all__ = ["COUNTS_ONLY", "OURS", "PEERS"]
+__all__ = ["COUNTS_ONLY", "OURS", "PEERS", "standardised"]
 
 Method = Callable[[np.ndarray, np.ndarray, str, int, int], FactorSet]
 """Rows of the half, all rows, likelihood, number of factors, seed."""
@@ -23,7 +23,8 @@ def _linear(loadings: np.ndarray, half: np.ndarray, of_half: np.ndarray) -> np.n
     return linear_shares(loadings, of_half, half.var(0))
 
 
-def _standardised(half: np.ndarray, everything: np.ndarray, likelihood: str) -> tuple[np.ndarray, np.ndarray]:
+def standardised(half: np.ndarray, everything: np.ndarray, likelihood: str) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows and others as a linear method sees them, in units of the first."""
     if likelihood != "gaussian":
         half, everything = np.log1p(half), np.log1p(everything)
     return standardise(half, everything)
@@ -31,13 +32,13 @@ def _standardised(half: np.ndarray, everything: np.ndarray, likelihood: str) -> 
 
 def factor_analysis(half, everything, likelihood, n_factors, seed, *, oblique=False) -> FactorSet:
     """Maximum-likelihood factor analysis with a varimax or, from there, a promax rotation."""
-    half, everything = _standardised(half, everything, likelihood)
+    half, everything = standardised(half, everything, likelihood)
     return varimax_set(half, everything, n_factors, seed, turn=_promax if oblique else None)
 
 
 def ica(half, everything, likelihood, n_factors, seed) -> FactorSet:
     """Independent components of the standardised table."""
-    half, everything = _standardised(half, everything, likelihood)
+    half, everything = standardised(half, everything, likelihood)
     model = FastICA(n_factors, random_state=seed, whiten="unit-variance", max_iter=400).fit(half)
     codes = model.transform(everything)
     return FactorSet(codes, _linear(model.mixing_, half, model.transform(half)))
