@@ -19,7 +19,8 @@ three features. Means over splits. `python -m benchmarks.replication` makes the 
 
 The sparse VAE by its defaults chooses its number of factors; *others* are the methods of the picture at 5, 7,
 10, 15 and 20 factors, of which the best at any number stands here, a choice that a user cannot make.
-*Held-out variance*: what a regression of the features on the codes, fitted to one half, explains of the other.
+*Held-out variance*: what a regression of the features on the codes, fitted to one half, explains of the
+other.
 
 ![factors that come back](replication.png)
 
@@ -36,7 +37,7 @@ def write_pages(rows: pd.DataFrame, folder: Path) -> None:
     means = summary(rows)
     page = (
         _HEAD
-        + "| table | sparse VAE: back of all, match, overlap, held-out variance, CPU s | best of the others |\n"
+        + "| table | sparse VAE: back of all, match, overlap, held out, CPU s | best of the others |\n"
         + "|---|---|---|\n"
     )
     for table, some in means.groupby("table", sort=False):
