@@ -219,8 +219,10 @@ def polish(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     """Train the winner on all rows at once: without noise in the gradient, null entries reach zero."""
     if state.spine is not None:
         return state
-    rate = settings.learning_rate
-    phase = Phase("polish", settings.budget(data).polish, (0.1 * rate, 0.05 * rate), full_batch=True)
+    rate, epochs = settings.learning_rate, settings.budget(data).polish
+    if state.networks_agree and settings.recipe.spine is not None and not settings.small:
+        epochs = min(epochs, settings.recipe.spine.polish)
+    phase = Phase("polish", epochs, (0.1 * rate, 0.05 * rate), full_batch=True)
     return _train_on_all_rows(settings, data, state, phase, progress)
 
 

@@ -126,6 +126,8 @@ class SpineFirst:
         Networks in each half for each number of factors, by the size of the table.
     ladder, settle : Lengths
         Of networks that agree, at most: their ladder, and their last epochs on all rows.
+    polish : int
+        Epochs of networks that agree on a large table with the gradient of all rows at once, at most.
     network : Lengths
         Of the network on top of a spine, and of the spine's loadings, where neither has a closed form.
     hidden : Lengths
@@ -140,7 +142,8 @@ class SpineFirst:
     small_starts: int = 8
     large_starts: int = 1
     ladder: Lengths = Lengths(600, 40, 130)
-    settle: Lengths = Lengths(450, 10, 100)
+    settle: Lengths = Lengths(250, 10, 100)
+    polish: int = 10
     network: Lengths = Lengths(400, 10, 20)
     hidden: Lengths = Lengths(40, 4, 20)
     patience: int = 4
