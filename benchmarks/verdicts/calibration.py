@@ -32,12 +32,13 @@ def leave_one_out(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     limits = {"all": choose_limits(rows)}
     judged = rows.assign(verdict="")
+    if rows["table"].nunique() == 1:  # nothing is left where it is left out
+        return judged.assign(verdict=_classify(rows, *limits["all"])), _limits_table(limits)
     for table in dict.fromkeys(rows["table"]):
         limits[table] = choose_limits(rows[rows["table"] != table])
         own = judged["table"] == table
         judged.loc[own, "verdict"] = _classify(judged[own], *limits[table])
-    columns = ["match_weak", "match_identified"]
-    return judged, pd.DataFrame.from_dict(limits, orient="index", columns=columns)
+    return judged, _limits_table(limits)
 
 
 def choose_limits(rows: pd.DataFrame) -> tuple[float, float]:
@@ -79,6 +80,10 @@ def intervals(rows: pd.DataFrame, n_draws: int = 2000) -> tuple[float, float]:
     total = sums[draws].sum(1)
     low, high = np.quantile(total[:, 0] / total[:, 1], [0.05, 0.95])
     return float(low), float(high)
+
+
+def _limits_table(limits: dict[str, tuple[float, float]]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(limits, orient="index", columns=["match_weak", "match_identified"])
 
 
 def _classify(rows: pd.DataFrame, weak: float, identified: float) -> np.ndarray:

@@ -130,8 +130,8 @@ def _sparsity(setting: Setting) -> str:
 
 def _three(names: list[str]) -> str:
     return (
-        f" Three features of it alone with one-to-one curves ({', '.join(names)}) settle it, alike or not, "
-        "if they are known to be its own."
+        f" Three features that depend on it alone by one-to-one curves of any shape ({', '.join(names)}) "
+        "settle it, if they are truly its own."
     )
 
 
