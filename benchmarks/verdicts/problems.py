@@ -55,10 +55,10 @@ PROBLEMS = {
         for n in [table.n_splits]
     },
     "anchored": Problem(_anchored, "gaussian", 10, 4),
-    "blocks": Problem(_blocks, "gaussian", 10, 10),
+    "blocks": Problem(_blocks, "gaussian", 10, 6),
     "dense": Problem(_dense, "gaussian", 10, 4),
     "dense-few-rows": Problem(
-        lambda folder, split: _dense(folder, split, (600, 20, 6), 1.5), "gaussian", 10, 12
+        lambda folder, split: _dense(folder, split, (600, 20, 6), 1.5), "gaussian", 10, 6
     ),
 }
 """Generators draw new data for every split."""
