@@ -166,7 +166,7 @@ def test_structure_has_a_line_of_its_own(make_module):
     names = {"feature_names": list("abcdefg"), "factor_names": ["f0", "f1"]}
     table = certify(made.module, made.codes, **names).table
     assert table["structure"].str.startswith("No other factor has all of its features").all()
-    assert table["structure"].str.contains("Three features of it alone").all()
+    assert table["structure"].str.contains("Three features that depend on it alone").all()
     nested = make_module(rising[[0, 1, 2, 6]], rising[[0, 1, 2, 6]])
     table = certify(nested.module, nested.codes, **{**names, "feature_names": list("abcg")}).table
     assert table["mixed_with"].tolist() == [["f1"], ["f0"]]

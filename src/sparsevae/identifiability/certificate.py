@@ -16,7 +16,7 @@ from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
 from sparsevae.identifiability.refits import Stability
 from sparsevae.identifiability.resamples import Resamples
 from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
-from sparsevae.identifiability.structure_lines import Setting, StructureLine, one_to_one, structure_lines
+from sparsevae.identifiability.structure_words import Setting, StructureLine, describe_structure, one_to_one
 from sparsevae.identifiability.verdict import (
     THRESHOLDS,
     FactorEvidence,
@@ -239,7 +239,7 @@ def _structure(
         gaussian=module.observation.likelihood.name == "gaussian",
         covariance=module.config.covariance,
     )
-    return structure_lines(
+    return describe_structure(
         support, setting, factor_names=factor_names, feature_names=feature_names, measured=measured
     )
 

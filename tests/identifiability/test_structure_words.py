@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsevae.identifiability.structure_lines import Setting, one_to_one, structure_lines
+from sparsevae.identifiability.structure_words import Setting, describe_structure, one_to_one
 
 BLOCKS = np.kron(np.eye(2, dtype=bool), np.ones((3, 1), dtype=bool))  # three features for each of two factors
 NESTED = np.array([[1, 1], [1, 1], [1, 1], [0, 1], [0, 1], [0, 1]], dtype=bool)
@@ -14,7 +14,7 @@ CURVED = LINEAR._replace(linear=False)
 def lines(support, setting, measured=None):
     names = np.array([f"x{j}" for j in range(len(support))], dtype=object)
     factors = [f"F{k}" for k in range(support.shape[1])]
-    return structure_lines(
+    return describe_structure(
         support, setting, factor_names=factors, feature_names=names, measured=measured or {}
     )
 
@@ -50,7 +50,7 @@ def test_a_fixed_covariance_leaves_no_room_for_linear_mixtures():
 
 def test_three_anchors_of_any_curves_are_named_for_gaussian_noise_alone():
     measured = {0: [2, 0, 1]}
-    assert "(x2, x0, x1) settle it, alike or not" in lines(BLOCKS, CURVED, measured)[0].words
+    assert "(x2, x0, x1) settle it, if" in lines(BLOCKS, CURVED, measured)[0].words
     assert "Three" not in lines(BLOCKS, CURVED, measured)[1].words
     assert "Three" not in lines(BLOCKS, CURVED._replace(gaussian=False), measured)[0].words
 

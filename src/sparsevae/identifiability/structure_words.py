@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from sparsevae.identifiability.structure import MatchingProof, contained, matched, mixtures, short_set
 
-__all__ = ["Setting", "StructureLine", "one_to_one", "structure_lines"]
+__all__ = ["Setting", "StructureLine", "describe_structure", "one_to_one"]
 
 _ONE_TO_ONE = 0.99  # rank correlation of a response curve with its factor
 
@@ -29,7 +29,7 @@ class StructureLine(NamedTuple):
     mixed_with: list[str]
 
 
-def structure_lines(
+def describe_structure(
     support: np.ndarray,
     setting: Setting,
     *,
