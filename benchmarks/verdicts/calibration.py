@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
-__all__ = ["CLASSES", "by_class", "choose_limits", "intervals", "leave_one_out"]
+__all__ = ["CLASSES", "by_class", "choose_limits", "classify", "intervals", "leave_one_out"]
 
 CLASSES = ("identified", "weak", "not identified")
 _IDENTIFIED = 0.93  # comes back of the other tables, for 0.9 of the one left out
@@ -32,12 +32,13 @@ def leave_one_out(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     limits = {"all": choose_limits(rows)}
     judged = rows.assign(verdict="")
+    if rows["table"].nunique() == 1:  # nothing is left where it is left out
+        return judged.assign(verdict=classify(rows, *limits["all"])), _limits_table(limits)
     for table in dict.fromkeys(rows["table"]):
         limits[table] = choose_limits(rows[rows["table"] != table])
         own = judged["table"] == table
-        judged.loc[own, "verdict"] = _classify(judged[own], *limits[table])
-    columns = ["match_weak", "match_identified"]
-    return judged, pd.DataFrame.from_dict(limits, orient="index", columns=columns)
+        judged.loc[own, "verdict"] = classify(judged[own], *limits[table])
+    return judged, _limits_table(limits)
 
 
 def choose_limits(rows: pd.DataFrame) -> tuple[float, float]:
@@ -81,7 +82,12 @@ def intervals(rows: pd.DataFrame, n_draws: int = 2000) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _classify(rows: pd.DataFrame, weak: float, identified: float) -> np.ndarray:
+def _limits_table(limits: dict[str, tuple[float, float]]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(limits, orient="index", columns=["match_weak", "match_identified"])
+
+
+def classify(rows: pd.DataFrame, weak: float, identified: float) -> np.ndarray:
+    """Verdicts by two thresholds of the match; what was dropped is not identified."""
     match = rows["match"].to_numpy()
     verdict = np.where(match >= identified, CLASSES[0], np.where(match >= weak, CLASSES[1], CLASSES[2]))
     return np.where(rows["kept"], verdict, CLASSES[2])

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.verdicts.calibration import CLASSES, by_class, intervals
+from benchmarks.verdicts.calibration import CLASSES, by_class, classify, intervals
+from benchmarks.verdicts.problems import PROBLEMS
 from sparsevae.identifiability.verdict import THRESHOLDS
 
 __all__ = ["write_pages"]
@@ -17,8 +18,8 @@ _HEAD = """# Are the verdicts right?
 Two disjoint halves of the rows, a default fit on each. Each fit says of each of its factors how well halves
 of *its own* rows agree on it (`match`). Whether the factor then comes back is seen in the other fit: rank
 correlation of at least 0.9 over all rows, matched one to one. Linear factors that the fit was allowed and did
-not keep (*dropped*) count as *not identified*. The thresholds of a table are chosen on the other tables;
-intervals (90 %) draw splits anew, not factors. `python -m benchmarks.verdicts` makes the rows (`rows.csv`).
+not keep (*dropped*) count as *not identified*. Intervals (90 %) draw splits anew, not factors.
+`python -m benchmarks.verdicts` makes the rows (`rows.csv`).
 
 ![reliability curve](reliability.png)
 
@@ -27,10 +28,24 @@ intervals (90 %) draw splits anew, not factors. `python -m benchmarks.verdicts` 
 
 def write_pages(judged: pd.DataFrame, limits: pd.DataFrame, folder: Path) -> None:
     """``summary.md`` and ``reliability.png`` from what the rows say."""
-    page = _HEAD + "## By class\n\n" + _markdown(by_class(judged).rename_axis("verdict").reset_index())
     used = THRESHOLDS["match_weak"], THRESHOLDS["match_identified"]
-    page += f"\n## Thresholds\n\nThe package uses {used[0]:g} and {used[1]:g}.\n\n"
-    page += _markdown(limits.rename_axis("table left out").reset_index())
+    own = judged.assign(verdict=classify(judged, *used))
+    missing = [name for name in PROBLEMS if name not in set(judged["table"])]
+    page = _HEAD + (f"No rows yet of: {', '.join(missing)}.\n\n" if missing else "")
+    page += (
+        f"## By class, thresholds of the package\n\n{used[0]:g} and {used[1]:g}, the same for all tables.\n\n"
+    )
+    page += _markdown(by_class(own).rename_axis("verdict").reset_index())
+    page += "\n## What came back of each table\n\n" + _markdown(_by_table(own))
+    page += "\n## By class, thresholds of each table chosen on the other tables\n\n"
+    page += _markdown(by_class(judged).rename_axis("verdict").reset_index()) + "\n"
+    page += _markdown(limits.rename_axis("table left out").reset_index(), digits=3)
+    (folder / "summary.md").write_text(page)
+    _plot(judged, folder / "reliability.png")
+
+
+def _by_table(judged: pd.DataFrame) -> pd.DataFrame:
+    """How many came back of how many, for each table and verdict."""
     counts = judged.groupby(["table", "verdict"], sort=False)["back"].agg(["sum", "size"]).reset_index()
     wide = pd.DataFrame({"table": list(dict.fromkeys(judged["table"]))})
     for verdict in CLASSES:
@@ -39,15 +54,15 @@ def write_pages(judged: pd.DataFrame, limits: pd.DataFrame, folder: Path) -> Non
             f"{int(own.loc[t, 'sum'])} of {int(own.loc[t, 'size'])}" if t in own.index else "–"
             for t in wide["table"]
         ]
-    page += "\n## What came back of each table\n\n" + _markdown(wide)
-    (folder / "summary.md").write_text(page)
-    _plot(judged, folder / "reliability.png")
+    return wide
 
 
-def _markdown(frame: pd.DataFrame) -> str:
+def _markdown(frame: pd.DataFrame, digits: int = 2) -> str:
     lines = ["| " + " | ".join(map(str, frame.columns)) + " |", "|---" * len(frame.columns) + "|"]
     for row in frame.itertuples(index=False):
-        lines.append("| " + " | ".join(f"{v:.2f}" if isinstance(v, float) else str(v) for v in row) + " |")
+        lines.append(
+            "| " + " | ".join(f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 

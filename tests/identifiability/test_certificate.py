@@ -158,3 +158,15 @@ def test_the_certificate_is_the_same_every_time(make_module):
         certify(made.module, made.codes, feature_names=FEATURES, factor_names=NAMES).table for _ in range(2)
     )
     pd.testing.assert_frame_equal(first, second)
+
+
+def test_structure_has_a_line_of_its_own(make_module):
+    rising = np.array([[1, 0], [2, 0], [1.5, 0], [0, 1], [0, 2], [0, 1.5], [1, 1]])
+    made = make_module(rising, rising)
+    names = {"feature_names": list("abcdefg"), "factor_names": ["f0", "f1"]}
+    table = certify(made.module, made.codes, **names).table
+    assert table["structure"].str.startswith("No other factor has all of its features").all()
+    assert table["structure"].str.contains("Three features that depend on it alone").all()
+    nested = make_module(rising[[0, 1, 2, 6]], rising[[0, 1, 2, 6]])
+    table = certify(nested.module, nested.codes, **{**names, "feature_names": list("abcg")}).table
+    assert table["mixed_with"].tolist() == [["f1"], ["f0"]]

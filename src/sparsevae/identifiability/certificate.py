@@ -16,6 +16,7 @@ from sparsevae.identifiability.evidence import PairEvidence, pair_evidence
 from sparsevae.identifiability.refits import Stability
 from sparsevae.identifiability.resamples import Resamples
 from sparsevae.identifiability.slopes import anchor_positions, dominance, response_curves
+from sparsevae.identifiability.structure_words import Setting, StructureLine, describe_structure, one_to_one
 from sparsevae.identifiability.verdict import (
     THRESHOLDS,
     FactorEvidence,
@@ -62,6 +63,8 @@ class Certificate:
       whether another sample of this size would show the factor, by how halves of the rows agree on it.
     - ``theorem``, ``came_back``, ``covariance``: what the theorem asks for and whether it holds; whether the
       factor came back; what the correlations of the data alone say. A sentence or two each.
+    - ``structure``, what the zeros of the mask settle beyond two anchors, in words, where the assumptions of
+      a rule hold; ``mixed_with``, factors that can be mixed with this one while the mask stays as it is.
     - ``match``, mean rank correlation of the factor between halves of the rows; ``return_rate``, fraction of
       the ``n_pairs`` halvings with 0.8 or more. NaN where no halves were compared, or no linear factor is
       near. ``group``, factors whose space comes back together though this one alone does not, and
@@ -174,11 +177,25 @@ def certify(
     given = (module.mask.frozen | module.mask.known).all(1).numpy()
 
     names, labels = np.asarray(feature_names, dtype=object), [str(name) for name in factor_names]
+    measures = strength >= THRESHOLDS["strength"]
+    measures &= one_to_one(curves, z.double().numpy()[:, factors])
+    structure = _structure(
+        module,
+        support[:, active],
+        names,
+        [labels[k] for k in active],
+        {
+            a: features[own[np.argsort(-strength[own], kind="stable")]].tolist()
+            for a, k in enumerate(active)
+            for own in [np.flatnonzero(measures & (factors == k))]
+        },
+    )
     judged = []
     for a, k in enumerate(active.tolist()):
         own = np.flatnonzero(factors == k)
         item = FactorEvidence.gather(own, features, strength, evidence, follow, names)
         item.given = [str(names[j]) for j in features[own] if given[j]]
+        item.structure, item.mixed_with = structure[a]
         item.returns = _returns(stability, labels[k])
         nearest, item.a3_margin = _nearest(correlation, k, active)
         item.nearest_factor = None if nearest is None else labels[nearest]
@@ -207,6 +224,24 @@ def _factor_correlation(module: SparseVAEModule, z: torch.Tensor) -> np.ndarray:
     correlation = covariance / scale / scale[:, None]
     np.fill_diagonal(correlation, 1.0)
     return correlation
+
+
+def _structure(
+    module: SparseVAEModule,
+    support: np.ndarray,
+    feature_names: np.ndarray,
+    factor_names: list[str],
+    measured: dict[int, list[int]],
+) -> list[StructureLine]:
+    """What the zeros of the mask say of each active factor."""
+    setting = Setting(
+        linear=not module.config.hidden_sizes,
+        gaussian=module.observation.likelihood.name == "gaussian",
+        covariance=module.config.covariance,
+    )
+    return describe_structure(
+        support, setting, factor_names=factor_names, feature_names=feature_names, measured=measured
+    )
 
 
 def _strength(

@@ -82,7 +82,18 @@ def stability_from_record(record: JSON) -> Stability:
         raise _damaged("stability result", error) from error
 
 
-_TEXT = (*LEADING, "anchors", "pair", "a2_rival", "nearest_factor", "suggested", "given", "group")
+_TEXT = (
+    *LEADING,
+    "anchors",
+    "pair",
+    "a2_rival",
+    "nearest_factor",
+    "suggested",
+    "given",
+    "group",
+    "structure",
+    "mixed_with",
+)
 _MATCHES = ["refit", "factor", "partner", "overlap", "rank_correlation", "returned"]
 
 

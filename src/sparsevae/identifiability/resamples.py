@@ -140,9 +140,8 @@ def resample_factors(
     rng, n_pairs, pairs = np.random.default_rng(0), _PAIRS[n_features > _NARROW], []
     for _ in range(n_pairs):
         halves = np.array_split(rng.permutation(len(X)), 2)
-        first, second = (
-            _look(whole.analyse, X[rows], seen, ranks, support[varying], n_factors) for rows in halves
-        )
+        # With the links of the whole: a standard error is that of one estimator.
+        first, second = (_look(whole.analyse, X[rows], seen, ranks, links, n_factors) for rows in halves)
         if first is not None and second is not None:
             pairs.append((first, second))
     agreement, selection = np.zeros((n_pairs, n_active)), np.zeros((n_features, n_active))

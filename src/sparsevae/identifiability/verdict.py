@@ -70,6 +70,8 @@ class FactorEvidence:
     group: list[str] = field(default_factory=list)
     group_match: float = np.nan
     n_practical: int = 0
+    structure: str = ""
+    mixed_with: list[str] = field(default_factory=list)
 
     def columns(self) -> JSON:
         """Fields in the order of the table."""
@@ -83,6 +85,8 @@ class FactorEvidence:
         for name, value in fresh.items():  # what certificates of earlier versions do not have
             if isinstance(value, list) and not isinstance(known[name], list):
                 known[name] = []
+            elif isinstance(value, str) and not isinstance(known[name], str):
+                known[name] = ""
             elif isinstance(value, int):
                 known[name] = 0 if known[name] != known[name] else int(known[name])
         for name in ("pair", "a2_rival", "nearest_factor"):
