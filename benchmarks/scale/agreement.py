@@ -14,7 +14,7 @@ __all__ = ["compare_numbers"]
 
 
 def compare_numbers(
-    table: str, seeds: list[int], numbers: list[int], folder: Path, epochs: int
+    table: str, seeds: list[int], numbers: list[int], folder: Path, epochs: int = 30
 ) -> list[dict[str, Any]]:
     """Fit a table with each seed in each number of processes, and compare with one process.
 
@@ -38,7 +38,12 @@ def compare_numbers(
     """
     found = {number: _fit_in(number, table, seeds, folder, epochs) for number in numbers}
     return [
-        {"table": Path(table).stem, "seed": seed, "processes": number, **_compare(found[number][i], found[1][i])}
+        {
+            "table": Path(table).stem,
+            "seed": seed,
+            "processes": number,
+            **_compare(found[number][i], found[1][i]),
+        }
         for i, seed in enumerate(seeds)
         for number in numbers
     ]

@@ -3,78 +3,77 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from benchmarks.scale.measures import peak_megabytes
 from benchmarks.scale.tables import write_normal
+from sparsevae import Run, SparseVAE, open_rows
+from sparsevae.cli import app
+from sparsevae.cli import fit as _fit_command  # noqa: F401 - imported before the processes are forked
+from sparsevae.io import suggest_likelihood
 
 __all__ = ["measure_answers"]
 
-_FEATURES = 20
-_HOLES = 0.01
-_DONE = "peak kilobytes:"
-_BEGIN = """
-import sys, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")
-table, folder = Path(sys.argv[1]), Path(sys.argv[2])
-"""
-_END = f"""
-line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print("{_DONE}", line.split()[1])
-"""
-_MODEL = "from sparsevae import Run, open_rows; model = Run.open(folder / 'run').model(); X = open_rows(table)\n"
-_COMMAND = "from sparsevae.cli import app; app([{}], standalone_mode=False)\n"
-ACTIONS = {
-    "sparsevae fit": _COMMAND.format(
-        "'fit', str(table), '-o', str(folder / f'run-{table.name}'), '--config', str(folder / 'settings.toml')"
+_FEATURES, _HOLES = 20, 0.01
+_SETTINGS = "hidden_sizes = []\nmax_epochs = 1\nn_factors = 5\nn_init = 1\nlikelihood = 'gaussian'\n"
+
+
+def measure_answers(folder: Path, n_rows: list[int]) -> Iterator[dict[str, Any]]:
+    """Peak resident memory of each action for each number of rows, from folders of Parquet files.
+
+    Each action has a process of its own, forked from this one, which has imported all it needs.
+    """
+    (folder / "settings.toml").write_text(_SETTINGS)
+    small, *tables = [_write(folder / f"rows-{n}", n) for n in (2000, *n_rows)]
+    _in_process(lambda: _run_command("fit", small, "-o", folder / "run", *_config(folder)))
+    for what, action in _ACTIONS.items():
+        peaks = [_in_process(lambda table=table: action(table, folder)) for table in tables]  # type: ignore[misc]
+        growth = 1e6 * (peaks[-1] - peaks[0]) / (n_rows[-1] - n_rows[0])
+        yield {
+            "what": what,
+            **{f"MB at {n} rows": round(peak, 1) for n, peak in zip(n_rows, peaks, strict=True)},
+            "bytes a further row": round(growth, 1),
+        }
+
+
+def _config(folder: Path) -> tuple[object, ...]:
+    return "--config", folder / "settings.toml"
+
+
+def _run_command(*arguments: object) -> None:
+    app([str(argument) for argument in arguments], standalone_mode=False)
+
+
+def _model(folder: Path) -> SparseVAE:
+    return Run.open(folder / "run").model()
+
+
+_ACTIONS: dict[str, Callable[[Path, Path], object]] = {
+    "transform": lambda table, folder: _model(folder).transform(open_rows(table), out=folder / "z.npy"),
+    "score": lambda table, folder: _model(folder).score(open_rows(table)),
+    "choice of the likelihood": lambda table, folder: suggest_likelihood(open_rows(table)),
+    "sparsevae transform": lambda table, folder: _run_command(
+        "transform", folder / "run", table, "-o", folder / "z.csv", "--force"
     ),
-    "sparsevae transform": _COMMAND.format(
-        "'transform', str(folder / 'run'), str(table), '-o', str(folder / 'z.csv'), '--force'"
+    "sparsevae report": lambda table, folder: _run_command(
+        "report", folder / "run", "-o", folder / "page.html", "--table", table, "--force"
     ),
-    "sparsevae report": _COMMAND.format(
-        "'report', str(folder / 'run'), '-o', str(folder / 'p.html'), '--table', str(table), '--force'"
+    "impute": lambda table, folder: _model(folder).impute(open_rows(table), out=folder / "full.npy"),
+    "sparsevae fit": lambda table, folder: _run_command(
+        "fit", table, "-o", folder / f"run-{table.name}", *_config(folder)
     ),
-    "transform": _MODEL + "model.transform(X, out=folder / 'z.npy')\n",
-    "score": _MODEL + "model.score(X)\n",
-    "impute": _MODEL + "model.impute(X, out=folder / 'full.npy')\n",
-    "choice of the likelihood": "from sparsevae import open_rows\nfrom sparsevae.io import suggest_likelihood\n"
-    "suggest_likelihood(open_rows(table))\n",
 }
-"""Code that is run in a process of its own."""
-
-
-def measure_answers(folder: Path, n_rows: list[int]) -> list[dict[str, Any]]:
-    """Peak resident memory of each action for each number of rows, from folders of Parquet files."""
-    (folder / "settings.toml").write_text(
-        "hidden_sizes = []\nmax_epochs = 1\nn_factors = 5\nlikelihood = 'gaussian'\n"
-    )
-    tables = [_write(folder / f"rows-{n}", n) for n in (2000, *n_rows)]
-    command = [sys.executable, "-m", "sparsevae", "fit", str(tables[0]), "-o", str(folder / "run")]
-    subprocess.run([*command, "--config", str(folder / "settings.toml")], check=True, stderr=subprocess.DEVNULL)
-    rows = []
-    for action, code in ACTIONS.items():
-        peaks = [_peak(code, table, folder) for table in tables[1:]]
-        growth = (peaks[-1] - peaks[0]) / (n_rows[-1] - n_rows[0])
-        rows.append(
-            {
-                "what": action,
-                **{f"MB at {n} rows": round(peak / 1e6, 1) for n, peak in zip(n_rows, peaks, strict=True)},
-                "bytes a further row": round(growth, 1),
-            }
-        )
-        print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
-    return rows
 
 
 def _write(folder: Path, n_rows: int) -> Path:
     """A folder of Parquet files, with some holes."""
-    import pandas as pd
-
     folder.mkdir(exist_ok=True)
     X = np.load(write_normal(folder / "all.npy", n_rows, _FEATURES, n_factors=4))
     X[np.random.default_rng(0).random(X.shape) < _HOLES] = np.nan
@@ -86,11 +85,21 @@ def _write(folder: Path, n_rows: int) -> Path:
     return folder
 
 
-def _peak(code: str, table: Path, folder: Path) -> int:
-    """Bytes at most in a process that runs this code."""
-    command = [sys.executable, "-c", _BEGIN + code + _END, str(table), str(folder)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    line = next(line for line in done.stdout.splitlines() if line.startswith(_DONE))
-    return 1024 * int(line.removeprefix(_DONE))
+def _in_process(action: Callable[[], object]) -> float:
+    """Megabytes at most of a process that does this."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            warnings.simplefilter("ignore")
+            action()
+            os.write(writer, str(peak_megabytes()).encode())
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    os.close(writer)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with os.fdopen(reader) as file:
+        return float(file.read())

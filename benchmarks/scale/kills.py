@@ -1,8 +1,9 @@
 """Fits that are killed in every stage and resumed: whether they end with the bits of an undisturbed one.
 
 SIGKILL comes from a thread of the process itself, at a random moment of the stage that is named, so that
-stages of a few milliseconds are hit too. The next process goes on from the checkpoint, until it is killed in
-the next stage; the last one of a chain comes to the end.
+stages of a few milliseconds are hit too. Processes are forked from one that has imported all they need, and
+share nothing else. The next process goes on from the checkpoint, until it is killed in the next stage; the
+last one of a chain comes to the end.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,10 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+
+from sparsevae import OIVAE, VAE, VSC, SparseVAE
+from sparsevae.fitting import procedure
+from sparsevae.persistence import CheckpointFolder
 
 __all__ = ["CHAINS", "measure_kills"]
 
-_FEATURES, _EPOCHS = 12, 60
+_FEATURES, _EPOCHS = 12, 40
 _WRITE = "write"  # of a checkpoint: may be hit in any stage
 CHAINS: dict[str, tuple[str, ...]] = {
     "default": ("find_axes", _WRITE, "climb", "choose", "refine", "polish"),
@@ -39,12 +44,14 @@ CHAINS: dict[str, tuple[str, ...]] = {
 """Stages of each kind of fit that take time there, in their order."""
 
 
-def measure_kills(kind: str, n_chains: int, seed: int, folder: Path, n_rows: int) -> list[dict[str, Any]]:
+def measure_kills(
+    kind: str, n_chains: int, seed: int, folder: Path, n_rows: int
+) -> Iterator[dict[str, Any]]:
     """Kill a fit in each of its stages, one after the other, as often as there are chains.
 
-    Returns
-    -------
-    list of dict
+    Yields
+    ------
+    dict
         A row per kill: the stage that was meant and the one that was hit, the moment in it, and whether the
         chain ended with the bits of the fit that nobody disturbed.
     """
@@ -53,44 +60,45 @@ def measure_kills(kind: str, n_chains: int, seed: int, folder: Path, n_rows: int
         begun = time.perf_counter()
         whole = _run(kind, n_rows, Path(scratch) / "whole", None, 0.0)
         seconds = time.perf_counter() - begun
-        rows = []
         for chain in range(n_chains):
             kept, own = Path(scratch) / f"chain-{chain}", []
             for stage in CHAINS[kind]:
-                delay = float(rng.uniform(0.0, 0.9 * whole["seconds"].get(stage, 0.0)))
+                delay = float(rng.uniform(0.0, 0.5 * whole["seconds"].get(stage, 0.0)))
                 hit = _run(kind, n_rows, kept, stage, delay)
                 if hit.get("killed"):  # else the stage was over: nothing was disturbed
-                    own.append({"kind": kind, "chain": chain, "meant": stage, "hit": hit["stage"], "after": delay})
+                    own.append(
+                        {"kind": kind, "chain": chain, "meant": stage, "hit": hit["stage"], "after": delay}
+                    )
             end = _run(kind, n_rows, kept, None, 0.0)
             same = end["digest"] == whole["digest"]
-            rows += [
-                {
+            for row in own:
+                yield {
                     **row,
                     "after": round(row["after"], 3),
                     "seconds of the fit": round(seconds, 1),
                     "CPU seconds": round(whole["cpu"], 1),
                     "same bits": same,
                 }
-                for row in own
-            ]
-    return rows
 
 
 def _run(kind: str, n_rows: int, kept: Path, stage: str | None, delay: float) -> dict[str, Any]:
     """Fit in a process that is killed in a stage, or comes to its end; what it said last."""
     said = kept.with_name(f"{kept.name}.json")
     said.unlink(missing_ok=True)
-    arguments = [kind, str(n_rows), str(kept), str(said), stage or "none", str(delay)]
-    done = subprocess.run([sys.executable, "-m", "benchmarks.scale.kills", *arguments], check=False)
-    expected = 0 if json.loads(said.read_text()).get("digest") else -signal.SIGKILL
-    assert done.returncode == expected, done.returncode
+    child = os.fork()
+    if not child:
+        try:
+            _child(kind, n_rows, kept, said, stage, delay)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     found: dict[str, Any] = json.loads(said.read_text())
+    assert code == (0 if "digest" in found else -signal.SIGKILL), code
     return found
 
 
 def _model(kind: str) -> Any:
-    from sparsevae import OIVAE, VAE, VSC, SparseVAE
-
     if kind in ("VAE", "VSC", "OIVAE"):
         more = {"groups": [f"g{j // 4}" for j in range(_FEATURES)]} if kind == "OIVAE" else {}
         return {"VAE": VAE, "VSC": VSC, "OIVAE": OIVAE}[kind](3, random_state=0, max_epochs=_EPOCHS, **more)
@@ -109,9 +117,7 @@ def _table(n_rows: int) -> np.ndarray:
     return np.asarray(np.sinh(0.7 * Z) @ loadings + 0.7 * noise, dtype=np.float32)
 
 
-def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str, delay: float) -> None:
-    import torch
-
+def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str | None, delay: float) -> None:
     torch.set_num_threads(1)
     seconds: dict[str, float] = {}
     stages: list[str] = []
@@ -123,7 +129,7 @@ def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str, delay: f
         said.write_text(json.dumps({"killed": True, "stage": stages[-1] if stages else "between"}))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    if target != "none":
+    if target is not None:
         threading.Thread(target=kill, daemon=True).start()
 
     @contextmanager
@@ -159,9 +165,6 @@ def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str, delay: f
 
 def _watch(within: Callable[[str], Any]) -> None:
     """Have the stages of a fit and the writes of its checkpoints announced."""
-    from sparsevae.fitting import procedure
-    from sparsevae.persistence import CheckpointFolder
-
     def announced(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
             with within(name):
@@ -175,8 +178,3 @@ def _watch(within: Callable[[str], Any]) -> None:
         setattr(procedure, stages, named)
     plain = CheckpointFolder.write
     CheckpointFolder.write = announced(_WRITE, plain)  # type: ignore[method-assign]
-
-
-if __name__ == "__main__":  # the process that is killed
-    _kind, _rows, _kept, _said, _target, _delay = sys.argv[1:]
-    _child(_kind, int(_rows), Path(_kept), Path(_said), _target, float(_delay))

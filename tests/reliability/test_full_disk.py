@@ -64,4 +64,8 @@ def test_a_full_disk_costs_neither_a_fit_nor_its_last_checkpoint(tmp_path, small
     (tmp_path / "folder").mkdir()
     results = attempts("checkpoint", tmp_path / "folder", small_disk)
     # Without any room the place is refused before the fit; with a little the fit goes on without checkpoints.
-    assert {(result["code"], result["found"]) for result in results} == {(REFUSED, "old"), (0, "old"), (0, "new")}
+    assert {(result["code"], result["found"]) for result in results} == {
+        (REFUSED, "old"),
+        (0, "old"),
+        (0, "new"),
+    }

@@ -68,5 +68,8 @@ def test_python_says_so_too(read_only):
 
 
 def test_a_run_there_can_be_read(read_only, tmp_path):
-    assert invoke("transform", read_only / "run", read_only / "table.csv", "-o", tmp_path / "z.csv").exit_code == 0
+    assert (
+        invoke("transform", read_only / "run", read_only / "table.csv", "-o", tmp_path / "z.csv").exit_code
+        == 0
+    )
     assert invoke("report", read_only / "run", "-o", tmp_path / "page.html").exit_code == 0

@@ -35,12 +35,11 @@ def writing_npy(
     callable
         Appends rows.
     """
-    with replacing(path) as partial:
-        with partial.open("wb") as file:
-            header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
+    with replacing(path) as partial, partial.open("wb") as file:
+        header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
 
-            def append(rows: np.ndarray) -> None:
-                file.write(np.ascontiguousarray(rows, dtype=dtype).data)
+        def append(rows: np.ndarray) -> None:
+            file.write(np.ascontiguousarray(rows, dtype=dtype).data)
 
-            yield append
+        yield append
