@@ -6,6 +6,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def measure_answers(folder: Path, n_rows: list[int]) -> Iterator[dict[str, Any]]
     small, *tables = [_write(folder / f"rows-{n}", n) for n in (2000, *n_rows)]
     _in_process(lambda: _run_command("fit", small, "-o", folder / "run", *_config(folder)))
     for what, action in _ACTIONS.items():
-        peaks = [_in_process(lambda table=table: action(table, folder)) for table in tables]  # type: ignore[misc]
+        peaks = [_in_process(partial(action, table, folder)) for table in tables]
         growth = 1e6 * (peaks[-1] - peaks[0]) / (n_rows[-1] - n_rows[0])
         yield {
             "what": what,

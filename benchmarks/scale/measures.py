@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparsevae import VAE, SparseVAE
+from sparsevae import SparseVAE
 from sparsevae.fitting import checkpoint
 from sparsevae.fitting import data as fit_data
 from sparsevae.persistence import CheckpointFolder
@@ -130,17 +129,20 @@ def measure_quality(path: Path, seed: int) -> dict[str, Any]:
 
 
 def measure_growth(path: Path, n_epochs: int) -> dict[str, Any]:
-    """Resident memory after a tenth of the epochs of a long fit from disk, and at its end."""
+    """Resident memory after a tenth of the epochs of a long training from disk, and at its end."""
+    from sparsevae.fitting.settings import new_module
+
     seen = {}
 
     def look(record: dict[str, Any]) -> None:
-        if record["step"] in (n_epochs // 10, n_epochs):
-            seen[record["step"]] = _resident()
+        if record["epoch"] in (n_epochs // 10, n_epochs):
+            seen[record["epoch"]] = _megabytes("VmRSS")
 
-    model = VAE(3, hidden_sizes=(8,), batch_size=512, max_epochs=n_epochs, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(open_rows(path), callbacks=[look])
+    model = SparseVAE(3, hidden_sizes=(8,), batch_size=512, random_state=0)
+    settings, data = model.prepare_fit(open_rows(path))
+    module = new_module(settings, data, 1).select(0)
+    phase = Phase("growth", n_epochs, (1e-3, 1e-3))  # which nothing ends before
+    train(module, data.training, [phase], generator=data.generator, progress=look)
     early, late = seen[n_epochs // 10], seen[n_epochs]
     return {
         "rows": len(open_rows(path)),
@@ -208,10 +210,6 @@ def peak_megabytes() -> float:
     """Largest resident memory of this process so far."""
     # Not `ru_maxrss`: a process inherits that of the one which started it.
     return _megabytes("VmHWM")
-
-
-def _resident() -> float:
-    return _megabytes("VmRSS")
 
 
 def _megabytes(field: str) -> float:
