@@ -44,9 +44,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
 """Stages of each kind of fit that take time there, in their order."""
 
 
-def measure_kills(
-    kind: str, n_chains: int, seed: int, folder: Path, n_rows: int
-) -> Iterator[dict[str, Any]]:
+def measure_kills(kind: str, n_chains: int, seed: int, folder: Path, n_rows: int) -> Iterator[dict[str, Any]]:
     """Kill a fit in each of its stages, one after the other, as often as there are chains.
 
     Yields
@@ -165,6 +163,7 @@ def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str | None, d
 
 def _watch(within: Callable[[str], Any]) -> None:
     """Have the stages of a fit and the writes of its checkpoints announced."""
+
     def announced(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
             with within(name):
