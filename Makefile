@@ -10,7 +10,7 @@ FUZZ_CASES ?= 6000
 
 INTEGRATIONS := .venv-integrations
 
-.PHONY: help setup demo test test-slow test-integrations fuzz lint format bench docs dist lock audit clean
+.PHONY: help setup demo test test-slow test-integrations fuzz lint format bench bench-scale docs dist lock audit clean
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,6 +63,10 @@ format: $(READY)  ## rewrite the code in the project's format
 
 bench: $(READY)  ## measure speed and recovery; results in bench-results/
 	$(BIN)/python -m benchmarks
+
+bench-scale: $(READY)  ## measure tables on disk, checkpoints and several processes: hours
+	for what in memory answers growth rate quality checkpoints kills processes agreement exits; do \
+	  OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale $$what --out bench-results/scale || exit 1; done
 
 docs: $(READY)  ## build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

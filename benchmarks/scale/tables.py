@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-__all__ = ["write_counts", "write_normal"]
+__all__ = ["write_anchored", "write_counts", "write_normal"]
 
 _ROWS = 100_000  # written at a time
 
@@ -43,6 +43,17 @@ def write_normal(path: Path, n_samples: int, n_features: int, n_factors: int = 8
         table[begin : begin + n] = np.tanh(z) @ loadings.T + 0.7 * noise
     table.flush()
     del table
+    return path
+
+
+def write_anchored(path: Path, n_samples: int, n_features: int = 20, n_factors: int = 4) -> Path:
+    """A float32 NPY file of factors with anchors."""
+    from sparsevae.datasets import make_anchored_factors
+
+    if not path.exists():
+        np.save(
+            path, make_anchored_factors(n_samples, n_features, n_factors, random_state=0).X.astype(np.float32)
+        )
     return path
 
 

@@ -10,6 +10,7 @@ __all__ = [
     "DataTypeError",
     "DataWarning",
     "DivergenceError",
+    "MeetingError",
     "OutOfMemoryError",
     "ParameterError",
     "ProcessError",
@@ -43,6 +44,10 @@ class OutOfMemoryError(SparseVAEError, MemoryError):
 
 class ProcessError(SparseVAEError, RuntimeError):
     """One of several processes that fit a model together is missing or does not answer."""
+
+
+class MeetingError(ProcessError):
+    """The processes that are to fit a model together have not found each other."""
 
 
 class DataWarning(UserWarning):

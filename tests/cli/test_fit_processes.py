@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -121,3 +122,21 @@ def test_what_one_process_refuses_is_said_once(tmp_path):
     assert said.stderr.count("Error:") == 1
     assert "absent.csv" in said.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_process_that_cannot_reach_the_others_says_so_in_one_sentence(table, tmp_path, rank):
+    with socket.socket() as taken:  # a port that nobody listens at
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+    alone = {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    command = [*COMMAND, str(table), "-o", str(tmp_path / "run"), "--process-timeout", "2s"]
+    done = subprocess.run(
+        command, env={**environment(), **alone}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"Error: Expected 2 processes to meet at 127.0.0.1:{port} within 2 s")
+    assert "Look for a missing one" in done.stderr
+    assert not list(tmp_path.iterdir())

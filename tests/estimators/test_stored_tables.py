@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -170,3 +171,20 @@ def test_a_file_that_is_cut_off_during_a_fit_ends_it_with_one_sentence(path, tmp
     model = VAE(3, max_epochs=5, random_state=0)
     with pytest.raises(DataError, match="it is gone, damaged or cut off"):
         model.fit(open_rows(copy), callbacks=[cut])
+
+
+def test_parts_that_vanish_during_a_fit_end_it_with_one_sentence(table, tmp_path):
+    pd.DataFrame(table).rename(columns=str).to_parquet(tmp_path / "0.parquet", row_group_size=100)
+    kept = tmp_path / "kept"
+
+    def remove(record):
+        (tmp_path / "0.parquet").rename(tmp_path / "away")
+        return False
+
+    model = VAE(3, max_epochs=4, random_state=0)
+    with pytest.raises(DataError, match="it is gone, damaged or cut off"):
+        model.fit(open_rows(tmp_path), callbacks=[remove], checkpoint=kept, checkpoint_every=0)
+    (tmp_path / "away").rename(tmp_path / "0.parquet")
+    resumed = model.fit(open_rows(tmp_path), checkpoint=kept)
+    whole = VAE(3, max_epochs=4, random_state=0).fit(open_rows(tmp_path))
+    np.testing.assert_array_equal(resumed.transform(table), whole.transform(table))

@@ -126,3 +126,11 @@ def test_a_new_vae_has_the_network_of_a_new_module(make_table, likelihood):
         assert getattr(module.config, name) == value
     if likelihood == "gaussian":
         assert torch.equal(vae.nuisance.noise_scale, data.noise_scale)
+
+
+def test_a_sample_gets_the_steps_of_all_rows_as_far_as_it_has_use_for_them(make_table):
+    settings, data = settings_of(make_table(), max_epochs=20)
+    usual, own = replace(settings, max_epochs=None).budget(data), settings.budget(data)
+    assert own == Budget.of(settings.recipe, 20, data.n_steps)
+    assert settings.budget(replace(data, passes=2.0)) == Budget.of(settings.recipe, 40, data.n_steps)
+    assert settings.budget(replace(data, passes=1000.0)) == usual

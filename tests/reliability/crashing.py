@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sparsevae import Run, SparseVAE, read_table, stability
+from sparsevae import Run, SparseVAE, open_rows, read_table, stability
 from sparsevae.cli.report import _check_output
 from sparsevae.persistence import last_checkpoint, place, take_place
 from sparsevae.report import build_content, output_files, write_report
@@ -233,6 +233,31 @@ class Checkpoints(Scenario):
         return "new" if there else "old"
 
 
+class Transform(Scenario):
+    """`transform` of a table on disk over an earlier file, block by block."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        np.save(folder / "table.npy", np.tile(self.table.X, (500, 1)))
+        self.rows = open_rows(folder / "table.npy")
+        self.expected = [model.transform(self.rows) for model in self.models]
+
+    def reset(self) -> None:
+        super().reset()
+        self.models[0].transform(self.rows, out=self.at / "z.npy")
+
+    def work(self) -> None:
+        self.models[1].transform(self.rows, out=self.at / "z.npy")
+
+    def look(self) -> str:
+        found = np.load(self.at / "z.npy")
+        which = found.shape[1] - 2
+        np.testing.assert_array_equal(found, self.expected[which])
+        replacing_left = {path.name for path in self.at.iterdir()} - {"z.npy"}
+        assert all(name.endswith(".partial.npy") for name in replacing_left), replacing_left
+        return ("old", "new")[which]
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
     "fit": Fit,
     "save": Save,
@@ -240,6 +265,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "stability": Refits,
     "reproduce": Rows,
     "checkpoint": Checkpoints,
+    "transform": Transform,
 }
 
 

@@ -51,10 +51,21 @@ def test_a_write_that_fails_leaves_the_old(tmp_path, scenario):
     check(attempts(scenario, tmp_path))
 
 
-@pytest.mark.parametrize("scenario", ["fit", "stability"])
+@pytest.mark.parametrize("scenario", ["fit", "stability", "transform"])
 def test_a_full_disk_leaves_the_old(tmp_path, small_disk, scenario):
     (tmp_path / "folder").mkdir()
     results = attempts(scenario, tmp_path / "folder", small_disk)
     check(results)
     if scenario == "stability":  # nothing is reserved: what found no room at the end is kept elsewhere
         assert results[-1]["kept"] > 0
+
+
+def test_a_full_disk_costs_neither_a_fit_nor_its_last_checkpoint(tmp_path, small_disk):
+    (tmp_path / "folder").mkdir()
+    results = attempts("checkpoint", tmp_path / "folder", small_disk)
+    # Without any room the place is refused before the fit; with a little the fit goes on without checkpoints.
+    assert {(result["code"], result["found"]) for result in results} == {
+        (REFUSED, "old"),
+        (0, "old"),
+        (0, "new"),
+    }

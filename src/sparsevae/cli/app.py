@@ -25,6 +25,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line on the arguments of the process."""
+    if "WORLD_SIZE" in os.environ:  # what the network has to say is said in a sentence, not in stack traces
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
     try:
         app(prog_name="sparsevae")
     except SystemExit as end:

@@ -20,7 +20,7 @@ import click
 import typer
 
 from sparsevae._version import __version__
-from sparsevae.exceptions import ConvergenceWarning, DataWarning, ProcessError, SparseVAEError
+from sparsevae.exceptions import ConvergenceWarning, DataWarning, MeetingError, ProcessError, SparseVAEError
 from sparsevae.io import TableFile
 from sparsevae.io.record import to_json
 from sparsevae.training.interrupt import SIGNALS, raise_interrupt
@@ -147,7 +147,7 @@ def interrupted_code(number: int = int(signal.SIGINT)) -> int:
 
 def _say_for_helper(error: BaseException) -> None:
     """Say what is wrong in one of several processes, unless the first one has the same to say."""
-    if isinstance(error, ProcessError):
+    if isinstance(error, ProcessError) and not isinstance(error, MeetingError):
         return
     with suppress(KeyboardInterrupt):  # the first one has failed too, and all are to end
         time.sleep(_BEFORE_HELPERS_SPEAK)

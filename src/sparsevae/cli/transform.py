@@ -26,7 +26,7 @@ from sparsevae.cli.options import (
 )
 from sparsevae.exceptions import DataError
 from sparsevae.io import TableFile
-from sparsevae.persistence import check_writable, replacing
+from sparsevae.persistence import check_writable, replacing, writing_npy
 from sparsevae.runs import Run
 from sparsevae.runs.files import write_blocks, write_csv
 
@@ -114,15 +114,12 @@ def _stream(run: Run, data: TableFile, output: Path | None, *, raw_names: bool, 
         write_blocks(run.factor_blocks(data), sys.stdout, raw_names=raw_names)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(output) as partial:
-        if ending == ".npy":
-            with partial.open("wb") as file:
-                dtype, shape = data.X.dtype, (data.shape[0], len(active))
-                header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(file, header)
-                for block in run.factor_blocks(data):
-                    file.write(np.ascontiguousarray(block.to_numpy(dtype=dtype)).data)
-        else:
+    if ending == ".npy":
+        with writing_npy(output, (data.shape[0], len(active)), data.X.dtype) as append:
+            for block in run.factor_blocks(data):
+                append(block.to_numpy())
+    else:
+        with replacing(output) as partial:
             separator = "\t" if ending == ".tsv" else ","
             write_blocks(run.factor_blocks(data), partial, separator=separator, raw_names=raw_names)
     say(f"Wrote {data.shape[0]} samples x {len(active)} factors to {output}.")

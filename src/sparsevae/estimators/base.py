@@ -764,9 +764,9 @@ class FactorEstimator(TableEstimator):
                 "Expected return_std=False where factors go to a file; got out and return_std. Write "
                 "the factors first, and ask for the deviations of the rows that matter."
             )
-        with array_on_disk(out, (codes.X.shape[0], self.module_.n_factors), codes.X.dtype) as Z:
-            for begin, means in codes.blocks_of_means():
-                Z[begin : begin + len(means)] = means
+        with array_on_disk(out, (codes.X.shape[0], self.module_.n_factors), codes.X.dtype) as append:
+            for _, means in codes.blocks_of_means():
+                append(means)
         return np.load(out, mmap_mode="r")
 
     def inverse_transform(self, Z: TableLike) -> np.ndarray:
@@ -901,13 +901,13 @@ class FactorEstimator(TableEstimator):
                     "Expected out=, the path of an NPY file, and no n_draws, to fill a table by blocks; got "
                     f"out={out!r}, n_draws={n_draws!r}. Pass out='filled.npy'."
                 )
-            with array_on_disk(out, (codes.X.shape[0], n_features), np.dtype(np.float64)) as whole:
-                for begin, part in codes.blocks_of_codes():
+            with array_on_disk(out, (codes.X.shape[0], n_features), np.dtype(np.float64)) as append:
+                for _, part in codes.blocks_of_codes():
                     values = dense_table(part.X)[:, :n_features].astype(np.float64)
                     holes = np.isnan(values)
                     if holes.any():
                         values = np.where(holes, fill_cells(part, leftover)[:, :n_features], values)
-                    whole[begin : begin + len(values)] = values
+                    append(values)
             return np.load(out, mmap_mode="r")
         table = dense_table(codes.X)[:, :n_features].astype(np.float64)
         missing = np.isnan(table)

@@ -71,6 +71,8 @@ class FitData:
         fit come from these; the gradient phases go over all rows.
     positions : integer ndarray or None
         Of a sample: where its rows are in the table.
+    passes : float
+        How often the rows come in as many steps as all rows of the table take: above 1 of a sample.
     """
 
     source: RowSource
@@ -88,6 +90,7 @@ class FitData:
     batch_size: int
     sample: FitData | None = None
     positions: np.ndarray | None = None
+    passes: float = 1.0
 
     @property
     def in_memory(self) -> FitData:
@@ -327,6 +330,7 @@ def _cut_stored(source: RowSource, kept: Positions, validation_fraction: float, 
         validation=Batches(local, own[:n_validation], batch_size, generator) if n_validation else None,
         everything=Batches(local, own, batch_size, generator),
         positions=positions,
+        passes=(len(kept) - n_validation) / n_sample,
         **known,
     )
     left_out = np.zeros(X.shape[0], dtype=bool)

@@ -349,6 +349,15 @@ class Budget:
         polish = min(polish, recipe.small.polish)
         return cls(dense_epochs, max_epochs - dense_epochs - refine - polish, refine, polish)
 
+    def at_most(self, other: Budget) -> Budget:
+        """The smaller number of epochs of each part."""
+        return Budget(
+            min(self.dense, other.dense),
+            min(self.ladder, other.ladder),
+            min(self.refine, other.refine),
+            min(self.polish, other.polish),
+        )
+
     @property
     def total(self) -> int:
         """Epochs of one candidate from its start to the end of the fit."""

@@ -96,7 +96,14 @@ class FitSettings:
     def budget(self, data: FitData) -> Budget:
         """Epochs of each part."""
         small = self.small or self.recipe.rates is not None
-        return Budget.of(self.recipe, self.max_epochs, data.n_steps, small=small, from_vae=self.from_vae)
+
+        def enough(max_epochs: int | None) -> Budget:
+            return Budget.of(self.recipe, max_epochs, data.n_steps, small=small, from_vae=self.from_vae)
+
+        if self.max_epochs is None or data.passes == 1.0:
+            return enough(self.max_epochs)
+        # The user counts epochs of all rows: a sample gets their steps, as far as it has use for them.
+        return enough(None).at_most(enough(round(self.max_epochs * data.passes)))
 
     @staticmethod
     def is_small(data: FitData, hidden_sizes: tuple[int, ...]) -> bool:

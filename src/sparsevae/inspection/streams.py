@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.inspection.codes import Codes, block_size
 from sparsevae.modules import LatentModule
+from sparsevae.persistence import writing_npy
 from sparsevae.stored import StoredTable
 
 __all__ = ["StoredCodes", "array_on_disk"]
@@ -96,16 +97,17 @@ class StoredCodes(Codes):
 
 
 @contextmanager
-def array_on_disk(path: str | Path, shape: tuple[int, int], dtype: DTypeLike) -> Iterator[np.ndarray]:
-    """An NPY file to be filled, under another name until it is complete."""
+def array_on_disk(
+    path: str | Path, shape: tuple[int, int], dtype: DTypeLike
+) -> Iterator[Callable[[np.ndarray], None]]:
+    """An NPY file that gets its rows block after block: see `writing_npy`."""
     if not isinstance(path, str | Path) or Path(path).suffix.lower() != ".npy":
         raise ParameterError(f"Expected out to be the path of an NPY file; got {path!r}. Pass 'factors.npy'.")
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        yield np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
-        partial.replace(path)
+        with writing_npy(Path(path), shape, dtype) as append:
+            yield append
     except OSError as error:
-        raise DataError(f"Expected room for {path}; it could not be written ({error}).") from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise DataError(
+            f"Expected {path} to be written; that failed ({error.strerror or error}). Name a place with room "
+            f"for {shape[0] * shape[1] * np.dtype(dtype).itemsize:,} bytes."
+        ) from error

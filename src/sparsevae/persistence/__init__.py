@@ -5,6 +5,7 @@ class, the parameters, what was fitted, and one checksum of both files. An estim
 by ``saved_state()`` and takes it back by ``restore_state(state)``; nothing here knows a model's name.
 """
 
+from sparsevae.persistence.arrays import writing_npy
 from sparsevae.persistence.checkpoints import (
     CheckpointFolder,
     has_writer,
@@ -53,4 +54,5 @@ __all__ = [
     "short_name",
     "take_place",
     "unpack_estimator",
+    "writing_npy",
 ]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from sparsevae.exceptions import DataError, ProcessError
+from sparsevae.exceptions import DataError, MeetingError, ProcessError
 from sparsevae.training.interrupt import Agreement, agreeing, is_asked
 
 __all__ = [
@@ -218,7 +218,7 @@ def join_processes(timeout: float = _PATIENCE) -> Iterator[int]:
     try:
         dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
     except (RuntimeError, ValueError) as error:
-        raise ProcessError(
+        raise MeetingError(
             f"Expected {size} processes to meet at {os.environ.get('MASTER_ADDR')}:"
             f"{os.environ.get('MASTER_PORT')} within {timeout:g} s; process {os.environ.get('RANK')} met "
             f"none ({str(error).strip().splitlines()[0]}). Look for a missing one, and for a firewall."
