@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anndata  # loaded once, here: two seconds for each child otherwise
 import numpy as np
 import pandas as pd
+import pyarrow.parquet  # noqa: F401  (likewise)
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import mmwrite
@@ -82,8 +84,6 @@ def prepare(folder: Path) -> None:
     mmwrite(folder / "t.mtx", sparse.coo_matrix(X))
     frame.to_parquet(folder / "t.parquet")
     (folder / "fit.toml").write_text(TOML)
-    import anndata
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         anndata.AnnData(sparse.csr_matrix(X)).write_h5ad(folder / "t.h5ad")
