@@ -124,7 +124,8 @@ def _attack_settings(case: FileCase, folder: Path, scratch: Path) -> None:
     sizes = parameters.get("hidden_sizes", ())
     few = [size for size in np.atleast_1d(sizes).tolist() if isinstance(size, int) and 0 < size < 50]
     parameters["hidden_sizes"] = tuple(few[:3])
-    parameters["n_factors"] = min(parameters.get("n_factors", 2), 5)
+    n_factors = parameters.get("n_factors", 2)
+    parameters["n_factors"] = min(n_factors, 5) if isinstance(n_factors, int) else n_factors  # or "auto"
     table = read_table(folder / "t.csv", **reading)
     SparseVAE(**parameters).fit(table.for_estimator())
 
