@@ -24,6 +24,7 @@ from fuzz.process import Outcome, attack
 from fuzz.tables import attack_table, table_cases
 
 SHARES = {"tables": 0.25, "files": 0.6, "dialects": 0.15}
+_SAID_EVERY = 250
 
 
 def main() -> int:
@@ -88,6 +89,8 @@ def run(strategy: Any, target: Callable[[Any], None], seed: int, n_cases: int, n
     def attack_all(case: Any) -> None:
         outcome: Outcome = attack(partial(target, case))
         outcomes[outcome.kind] += 1
+        if outcomes.total() % _SAID_EVERY == 0:  # a run that is cut short has said how far it came
+            print(f"{name}: {outcomes.total()} of {n_cases}, {dict(outcomes)}", flush=True)
         if outcome.kind == "failed" and outcome.reason not in failures:
             failures[outcome.reason] = case
             print(f"FAILED {name}: {outcome.reason}\n    {case!r}", flush=True)

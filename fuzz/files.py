@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anndata  # loaded once, here: two seconds for each child otherwise
 import numpy as np
 import pandas as pd
+import pyarrow.parquet  # noqa: F401  (likewise)
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import mmwrite
@@ -82,8 +84,6 @@ def prepare(folder: Path) -> None:
     mmwrite(folder / "t.mtx", sparse.coo_matrix(X))
     frame.to_parquet(folder / "t.parquet")
     (folder / "fit.toml").write_text(TOML)
-    import anndata
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         anndata.AnnData(sparse.csr_matrix(X)).write_h5ad(folder / "t.h5ad")
@@ -124,7 +124,8 @@ def _attack_settings(case: FileCase, folder: Path, scratch: Path) -> None:
     sizes = parameters.get("hidden_sizes", ())
     few = [size for size in np.atleast_1d(sizes).tolist() if isinstance(size, int) and 0 < size < 50]
     parameters["hidden_sizes"] = tuple(few[:3])
-    parameters["n_factors"] = min(parameters.get("n_factors", 2), 5)
+    n_factors = parameters.get("n_factors", 2)
+    parameters["n_factors"] = min(n_factors, 5) if isinstance(n_factors, int) else n_factors  # or "auto"
     table = read_table(folder / "t.csv", **reading)
     SparseVAE(**parameters).fit(table.for_estimator())
 

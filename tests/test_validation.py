@@ -292,6 +292,8 @@ def test_the_extreme_cell_is_found_beside_its_own_column(make):
     assert (row, column, value) == (4, 2, 1.0)
     assert ratio == pytest.approx(1e6)
     assert extreme_cell(make(np.zeros((3, 2))))[3] == 0.0
+    X[1] = np.nan
+    assert extreme_cell(make(X))[:3] == (4, 2, 1.0)
 
 
 def test_categories_are_called_categories():

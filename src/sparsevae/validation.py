@@ -370,7 +370,7 @@ def extreme_cell(X: Matrix) -> tuple[int, int, float, float]:
     for j in range(X.shape[1]):
         part: Any = columns[:, [j]]
         column = np.asarray(part.toarray() if sparse.issparse(part) else part).ravel()
-        sizes = np.abs(column.astype(np.float64))
+        sizes = np.nan_to_num(np.abs(column.astype(np.float64)))  # a missing cell is the cause of nothing
         i = int(sizes.argmax())
         others = np.delete(sizes, i)
         others = others[others > 0]

@@ -22,6 +22,10 @@ def test_another_file_is_refused(tmp_path):
     (tmp_path / "bfi.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="none called A1, A2, A3, A4, A5"):
         load_bfi(tmp_path / "bfi.csv")
+    for content in (b"\xf0\x28$FL2", b"", b"a,b\n1,2,3,4\n1,2,3,4,5\n"):
+        (tmp_path / "bfi.csv").write_bytes(content)
+        with pytest.raises(DataError, match=r"it cannot be read\. Is it bfi"):
+            load_bfi(tmp_path / "bfi.csv")
 
 
 def test_answers_follow_their_traits():

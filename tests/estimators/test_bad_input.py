@@ -60,7 +60,7 @@ def test_a_mask_that_does_not_fit_is_refused(make_model, fitted, make_table, obs
         (np.full(60, -1.0), "weights of 0 or more; got -1"),
         (np.full(60, np.nan), "weights of 0 or more; got nan"),
         (np.zeros(60), "some weight above 0; got zeros only"),
-        (["a"] * 60, "weights that are numbers"),
+        (["a"] * 60, "^Expected weights that are numbers; got 'a' first. Pass one number per row.$"),
     ],
 )
 def test_weights_that_make_no_sense_are_refused(make_model, fitted, make_table, weight, message):

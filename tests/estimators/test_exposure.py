@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsevae import OIVAE, VAE, VSC, SparseVAE
-from sparsevae.exceptions import ConvergenceWarning, DataError
+from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 
 from ..tables import make_table
 
@@ -56,11 +56,19 @@ def test_exposure_that_makes_no_sense_is_refused():
     X = make_table("poisson")
     with pytest.raises(DataError, match="an exposure for each of 60 rows"):
         VAE(**TINY).fit(X, exposure=np.ones(3))
-    with pytest.raises(DataError, match="exposures above 0"):
+    with pytest.raises(DataError, match="exposures above 0; got 0"):
         VAE(**TINY).fit(X, exposure=np.zeros(60))
+    with pytest.raises(DataError, match="exposures that are numbers"):
+        VAE(**TINY).fit(X, exposure=["a"] * 60)
     with pytest.raises(DataError, match="as in fit; got None"):
         fit(VAE(**TINY), X, exposure=np.ones(60)).transform(X)
     with pytest.raises(DataError, match="as in fit; got sizes"):
         fit(VAE(**TINY), X).transform(X, exposure=np.ones(60))
     with pytest.raises(ValueError, match="size_factors to be True or False"):
         VAE(**TINY, size_factors="no").fit(X)
+
+
+@pytest.mark.parametrize("options", [{"likelihood": "gaussian"}, {"size_factors": False}])
+def test_an_exposure_that_would_be_left_aside_is_refused(options):
+    with pytest.raises(ParameterError, match="no exposure where no count is relative to it"):
+        VAE(**{**TINY, **options}).fit(make_table("poisson"), exposure=np.ones(60))

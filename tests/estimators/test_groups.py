@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -107,6 +108,8 @@ def test_the_certificate_reads_a_fit_with_groups(known):
     [
         (LABELS[:-1], r"a group for each of 60 rows; got groups of shape \(59,\)"),
         ([None, *LABELS[1:]], "got missing ones in 1 rows"),
+        ([float("nan"), *LABELS[1:]], "got missing ones in 1 rows"),
+        (pd.array([pd.NA, *LABELS[1:]]), "got missing ones in 1 rows"),
     ],
 )
 def test_groups_that_make_no_sense_are_refused(groups, message):

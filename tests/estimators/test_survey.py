@@ -76,6 +76,19 @@ def test_a_model_that_fits_leaves_no_correlations(survey):
     assert model.srmr(X) < 0.13 < 0.2 < model.srmr(shuffled)
 
 
+def test_empty_answers_leave_correlations_and_alphas_of_those_that_are_there(survey):
+    model, X, _ = survey
+    holes = X.mask(np.random.default_rng(0).uniform(size=X.shape) < 0.1)
+    assert model.srmr(holes) == pytest.approx(model.srmr(X), abs=0.01)
+    np.testing.assert_allclose(model.reliability(holes)["alpha"], model.reliability(X)["alpha"], atol=0.02)
+    pair = holes[["item 0", "item 3"]].dropna()
+    holes["item 6"] = 2.0
+    residuals = model.residual_correlations(holes) - model.residual_correlations(X)
+    expected = pair.corr().iloc[0, 1] - X[["item 0", "item 3"]].corr().iloc[0, 1]
+    assert residuals.loc["item 0", "item 3"] == pytest.approx(expected, abs=0.01)
+    assert np.isfinite(residuals).all(axis=None)
+
+
 def test_a_fit_without_factors_has_empty_tables(linear_model):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))

@@ -24,3 +24,18 @@ def test_no_attack_succeeds(kind, cases):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ": 0 kinds of failure" in done.stdout or "0 kinds of failure" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "limit,target,reason",
+    [
+        ("_SECONDS", "while True: pass", "took more than 60 s of the processor"),
+        ("_WALL_SECONDS", "import time; time.sleep(600)", "had not ended after 900 s"),
+    ],
+)
+def test_an_attack_that_does_not_end_is_ended_and_is_a_failure(limit, target, reason):
+    code = f"from fuzz import process; process.{limit} = 1; print(process.attack(lambda: exec({target!r})))"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+    assert f"kind='failed', reason='{reason}'" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from sparsevae.aliases import Matrix
@@ -31,7 +32,7 @@ def check_groups(groups: ArrayLike | None, X: Matrix) -> np.ndarray | None:
             "label per row."
         )
     if labels.dtype.kind not in "iub":
-        missing = np.array([label is None or label != label for label in labels])
+        missing = pd.isna(np.asarray(groups, dtype=object))  # a NaN among words would become the word "nan"
         if missing.any():
             raise DataError(
                 f"Expected a group for each row; got missing ones in {int(missing.sum())} rows. Give these "

@@ -37,7 +37,9 @@ def check_weights(sample_weight: ArrayLike | None, X: Matrix) -> np.ndarray | No
     try:
         weight = weight.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"Expected weights that are numbers; got {sample_weight!r}.") from error
+        raise DataError(
+            f"Expected weights that are numbers; got {str(weight[0])!r} first. Pass one number per row."
+        ) from error
     if not np.isfinite(weight).all() or weight.min() < 0:
         raise DataError(
             f"Expected weights of 0 or more; got {weight[~(weight >= 0) | ~np.isfinite(weight)][0]:g}. Leave "
@@ -52,14 +54,22 @@ def check_exposure(exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
     """Sizes of the rows as an array of float64; None where they are not given."""
     if exposure is None:
         return None
-    sizes = np.asarray(exposure, dtype=np.float64)
+    try:
+        sizes = np.asarray(exposure, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"Expected exposures that are numbers; got others ({error}). Pass one number per row."
+        ) from error
     if sizes.shape != (X.shape[0],):
         raise DataError(
             f"Expected an exposure for each of {X.shape[0]} rows; got shape {sizes.shape}. Pass one number "
             "per row."
         )
-    if not (np.isfinite(sizes) & (sizes > 0)).all():
-        raise DataError("Expected exposures above 0; got others. Leave out rows that were not exposed.")
+    bad = ~(np.isfinite(sizes) & (sizes > 0))
+    if bad.any():
+        raise DataError(
+            f"Expected exposures above 0; got {sizes[bad][0]:g}. Leave out rows that were not exposed."
+        )
     return sizes
 
 

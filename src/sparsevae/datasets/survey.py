@@ -44,7 +44,10 @@ def load_bfi(path: str | Path) -> Dataset:
             f"Expected bfi.csv at {path}; there is no such file. Write it in R: write.csv(psych::bfi, "
             "'bfi.csv')."
         )
-    frame = pd.read_csv(path)
+    try:
+        frame = pd.read_csv(path)
+    except ValueError as error:  # of the decoder, or of pandas' parser
+        raise DataError(f"Expected {path} to be a CSV file; it cannot be read. Is it bfi.csv?") from error
     absent = [item for item in _ITEMS if item not in frame.columns]
     if absent:
         raise DataError(

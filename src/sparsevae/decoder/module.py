@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsevae.decoder.dispatch import decode
-from sparsevae.decoder.weights import DecoderWeights
+from sparsevae.decoder.weights import DecoderWeights, normal_weights
 from sparsevae.exceptions import ParameterError
 
 __all__ = ["MaskedDecoder"]
@@ -74,8 +74,8 @@ class MaskedDecoder(nn.Module):
         self.precision = precision
 
         def normal(n_outputs: int, n_inputs: int, gain: float) -> nn.Parameter:
-            draw = torch.randn(*self.replicates, n_outputs, n_inputs, generator=generator)
-            return nn.Parameter(draw * math.sqrt(gain / n_inputs))
+            shape = (*self.replicates, n_outputs, n_inputs)
+            return nn.Parameter(normal_weights(shape, generator, times=math.sqrt(gain / n_inputs)))
 
         def zeros(n_outputs: int) -> nn.Parameter:
             return nn.Parameter(torch.zeros(*self.replicates, n_outputs))
@@ -88,7 +88,7 @@ class MaskedDecoder(nn.Module):
         self.hidden_biases = nn.ParameterList(zeros(width) for width in widths[2:])
         self.heads = normal(n_features, widths[-1], 1.0)
         self.intercept = zeros(n_features)
-        if gauge:
+        if gauge and not self.heads.is_meta:  # without values there is nothing to scale
             self.fix_gauge_()
 
     def weights(self) -> DecoderWeights:

@@ -112,6 +112,7 @@ class SurveyMixin(SparseFit):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            Where values are missing, correlations are those of the rows that have both.
         n_draws : int
             Rows that are drawn from the model to find its correlations: curves have no formula for them.
         random_state : int

@@ -452,6 +452,11 @@ def _observe(
         scale = np.where(blank.level_columns, levels[:, 1], scale)
     totals = mean[blank.size_columns].sum() or 1.0, mean[blank.total_columns].sum() or 1.0
     if exposure is not None:
+        if not blank.size_columns.any():
+            raise ParameterError(
+                "Expected no exposure where no count is relative to it; got one. Leave it out, or use "
+                "likelihood='poisson' or 'negative_binomial' with size_factors=True."
+            )
         own = None if weight is None else weight[kept]
         totals = float(np.average(exposure[kept], weights=own)), totals[1]
     observation = Observation(

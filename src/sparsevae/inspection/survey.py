@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from sparsevae.principal import pairwise_covariance
+
 __all__ = ["complexity", "correlation_of", "cronbach_alpha", "omega", "residual_size", "survey_rows"]
 
 
@@ -101,10 +103,20 @@ def residual_size(residuals: np.ndarray) -> float:
 
 
 def correlation_of(X: np.ndarray) -> np.ndarray:
-    """Correlations of columns; 0 with a column that does not vary, 1 with itself."""
-    centred = X - X.mean(0)
-    scale = np.sqrt(np.square(centred).sum(0))
-    centred = centred / np.where(scale > 0, scale, 1.0)
-    correlation = centred.T @ centred
+    """Correlations of columns; 0 with a column that does not vary, 1 with itself.
+
+    Where values are missing (NaN), those of each pair over the rows that have both.
+    """
+    if np.isnan(X).any():
+        covariance = pairwise_covariance(X)
+        scale = np.sqrt(covariance.diagonal())
+        varies = scale > 1e-9 * np.abs(X).max(0, initial=0.0, where=~np.isnan(X))
+        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
+        correlation = covariance * inverse * inverse[:, None]
+    else:
+        centred = X - X.mean(0)
+        scale = np.sqrt(np.square(centred).sum(0))
+        centred = centred / np.where(scale > 0, scale, 1.0)
+        correlation = centred.T @ centred
     np.fill_diagonal(correlation, 1.0)
     return correlation

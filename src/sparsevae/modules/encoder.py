@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from sparsevae.decoder.weights import normal_weights
+
 __all__ = ["Encoder"]
 
 _LOG_VARIANCE_RANGE = (-12.0, 6.0)  # from far sharper than float32 needs to far wider than the prior
@@ -57,8 +59,8 @@ class Encoder(nn.Module):
         self.replicates = tuple(replicates)
 
         def normal(n_outputs: int, n_inputs: int, gain: float) -> nn.Parameter:
-            draw = torch.randn(*self.replicates, n_outputs, n_inputs, generator=generator)
-            return nn.Parameter(draw * math.sqrt(gain / n_inputs))
+            shape = (*self.replicates, n_outputs, n_inputs)
+            return nn.Parameter(normal_weights(shape, generator, times=math.sqrt(gain / n_inputs)))
 
         def constant(size: int, value: float = 0.0) -> nn.Parameter:
             return nn.Parameter(torch.full((*self.replicates, size), value))

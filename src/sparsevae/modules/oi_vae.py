@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsevae.decoder import MaskedDecoder
+from sparsevae.decoder.weights import normal_weights
 from sparsevae.exceptions import ParameterError
 from sparsevae.modules.base import LatentModule, ModuleConfig
 from sparsevae.modules.mask import GroupMask
@@ -99,9 +100,8 @@ class OIVAEModule(LatentModule):
         self.decoder = GroupDecoder(
             self.groups, config.group_width, widths, replicates=shape, generator=generator
         )
-        maps = torch.randn(
-            *shape, self.decoder.n_groups, config.group_width, n_factors, generator=generator
-        ) / math.sqrt(n_factors)
+        sizes = (*shape, self.decoder.n_groups, config.group_width, n_factors)
+        maps = normal_weights(sizes, generator, over=math.sqrt(n_factors))
         self.mask = GroupMask(maps, config.penalty, config.samples_per_penalty)
 
     # -- the model ---------------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ class GroupDecoder(nn.Module):
         widths = (group_width, *hidden_sizes)
 
         def normal(*shape: int, gain: float) -> nn.Parameter:
-            draw = torch.randn(*self.replicates, *shape, generator=generator)
-            return nn.Parameter(draw * math.sqrt(gain))
+            sizes = (*self.replicates, *shape)
+            return nn.Parameter(normal_weights(sizes, generator, times=math.sqrt(gain)))
 
         def zeros(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.zeros(*self.replicates, *shape))

@@ -84,8 +84,10 @@ class SparseVAEModule(VAEModule):
             keep_rate_ratio=config.keep_rate_ratio,
             replicates=self.replicates,
         )
-        identity = torch.eye(self.n_factors).expand(*self.replicates, self.n_factors, self.n_factors)
-        self.register_buffer("factor_covariance", identity.clone())
+        # Not torch.eye: on the meta device, where a saved model's shapes are compared, it loads the compiler.
+        covariance = torch.zeros(*self.replicates, self.n_factors, self.n_factors)
+        covariance.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+        self.register_buffer("factor_covariance", covariance)
         self.has_own_threads = self.decoder.first is not None  # the linear model is one product
 
     @classmethod

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
 from sparsevae.decoder import MaskedDecoder
+from sparsevae.decoder.weights import normal_weights
 from sparsevae.divergences import kl_bernoulli, kl_spike_slab
 from sparsevae.modules.base import LatentModule, Loss, ModuleConfig, Statistics, Step
 from sparsevae.modules.batch import Batch
@@ -137,9 +138,9 @@ class VSCModule(LatentModule):
         self.decoder, self.n_noise = decoder, 2 * n_factors
         learned = not config.authors_arithmetic
         n_inputs = config.n_pseudo_inputs
-        pseudo_inputs = torch.randn(*shape, n_inputs, n_features, generator=generator)
+        pseudo_inputs = normal_weights((*shape, n_inputs, n_features), generator)
         self.pseudo_inputs = nn.Parameter(pseudo_inputs, requires_grad=learned)
-        selector = torch.randn(*shape, n_inputs, n_features, generator=generator) / n_features**0.5
+        selector = normal_weights((*shape, n_inputs, n_features), generator, over=n_features**0.5)
         self.selector_weight = nn.Parameter(selector, requires_grad=learned)
         self.selector_bias = nn.Parameter(torch.zeros(*shape, n_inputs), requires_grad=learned)
         self.register_buffer("pseudo_share", torch.full((*shape, n_inputs), 1.0 / n_inputs))
@@ -344,8 +345,8 @@ class _GatedEncoder(Encoder):
         )
         self.capped = capped
         width = self.log_variance_weight.shape[-1]
-        draw = torch.randn(*self.replicates, n_factors, width, generator=generator)
-        self.gate_weight = nn.Parameter(draw * width**-0.5)
+        gates = normal_weights((*self.replicates, n_factors, width), generator, times=width**-0.5)
+        self.gate_weight = nn.Parameter(gates)
         self.gate_bias = nn.Parameter(torch.full((*self.replicates, n_factors), 0.0 if capped else _OPEN))
 
     def gated(self, x: Tensor, marks: Tensor | None = None) -> SpikeSlab:
