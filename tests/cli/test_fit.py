@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 
@@ -292,3 +293,13 @@ def test_a_table_with_empty_cells_is_fitted_and_read_again(quick, tmp_path, rng)
     assert "2 cells are empty or NA (0.5%) and counted as missing" in result.stderr
     assert pd.read_csv(tmp_path / "run" / "factors.csv", index_col=0).notna().all(axis=None)
     assert invoke("report", tmp_path / "run", "-o", tmp_path / "r.html").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "seconds, max_epochs, announced", [(300.0, None, True), (30.0, None, False), (300.0, 50, False)]
+)
+def test_a_long_fit_is_announced_unless_its_length_is_given(capsys, seconds, max_epochs, announced):
+    importlib.import_module("sparsevae.cli.fit")._say_duration(seconds, max_epochs)
+    shown = "".join(capsys.readouterr())
+    assert ("about 5 minutes" in shown) == announced
+    assert ("--max-epochs" in shown) == announced

@@ -53,6 +53,7 @@ from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
 from sparsevae.exceptions import DataError, DivergenceError, ProcessError
+from sparsevae.fitting.plan import expected_seconds
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
@@ -69,6 +70,7 @@ from sparsevae.validation import check_duration
 __all__ = ["fit"]
 
 _TO_FIT, _NOTHING_TO_DO = "fit", "nothing"  # what the first of several processes tells the others
+_LONG = 60.0  # seconds from which on a fit is announced
 _TOP = 6  # features named per factor in the summary
 
 
@@ -206,6 +208,7 @@ def fit(
                 remove_checkpoints(checkpoint)  # of a fit that is given up
             how = _how(resume, checkpoint)
             say(f"{how} ..." if automatic else f"{how} up to {most} factors ...")
+            _say_duration(expected_seconds(*data.shape), model.max_epochs)
             started = time.perf_counter()
             # A data frame has its names; a sparse matrix cannot have any.
             names = None if hasattr(X, "columns") else data.feature_names
@@ -335,6 +338,15 @@ def _views_of(data: TableFile, separator: str) -> list[str]:
             "(--feature-names FILE)."
         )
     return split_views([str(name) for name in data.feature_names], separator)
+
+
+def _say_duration(seconds: float, max_epochs: int | None) -> None:
+    """A line before a fit that is long, unless the user has set its length."""
+    if seconds >= _LONG and max_epochs is None:
+        say(
+            f"  That takes about {round(seconds / 60)} minutes on one core of a laptop. Fewer features make "
+            "it shorter, --max-epochs 100 ends it early."
+        )
 
 
 def _likelihood_for(data: TableFile) -> tuple[str, str]:

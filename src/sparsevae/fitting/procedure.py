@@ -36,6 +36,7 @@ from sparsevae.fitting.data import FitData
 from sparsevae.fitting.heads import solve_heads_
 from sparsevae.fitting.initial import pytorch_start_, start_at_means_
 from sparsevae.fitting.ladder import climb_phases
+from sparsevae.fitting.plan import plan_fit
 from sparsevae.fitting.recipes import Lengths
 from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.single_rate import train_at_one_rate
@@ -76,10 +77,16 @@ def fit_module(
     state.restore_randomness_(data)
     names = [stage.__name__ for stage in stages]
     left = stages[names.index(state.stage) + 1 :] if state.stage else stages
-    budget = settings.budget(data)
-    with progress_bar(settings.verbose, budget.total + 2 * budget.ladder) as progress:
+    plan = plan_fit(settings, data, names, state)
+    with progress_bar(settings.verbose, plan.total) as progress:
         for stage in left:
-            state = stage(settings, data, state, progress).completed(stage.__name__, data)
+            name = stage.__name__
+            if progress is not None:
+                progress.expect(plan.seconds[name], plan.epochs[name], plan.before[name])
+            state = stage(settings, data, state, progress).completed(name, data)
+            plan = plan_fit(settings, data, names, state)
+            if progress is not None:
+                progress.reach(plan.until(name), plan.total)
             if on_stage is not None:
                 on_stage(state)
     winner = state.winner
