@@ -136,9 +136,9 @@ def test_a_fit_checks_its_table_once_and_encodes_each_row_once(shared, quick, fr
     checks, encoded = [], []
     check, find = SparseVAE._check_table, codes.posterior
 
-    def checked(self, X, **options):
+    def checked(self, X, *others, **options):
         checks.append(X.shape)
-        return check(self, X, **options)
+        return check(self, X, *others, **options)
 
     def posterior(module, batch):
         encoded.extend(np.unique(batch.x.numpy(), axis=0).tolist())  # the last row also fills its block up

@@ -296,9 +296,9 @@ def test_a_fit_and_its_run_encode_each_row_once_and_check_the_table_once(
     table, checks = read_table(tmp_path / "table.csv"), []
     check = SparseVAE._check_table
 
-    def watched(self, X, *, reset, **options):
+    def watched(self, X, *others, reset, **options):
         checks.append(reset)
-        return check(self, X, reset=reset, **options)
+        return check(self, X, *others, reset=reset, **options)
 
     monkeypatch.setattr(SparseVAE, "_check_table", watched)
     model = make_model(**{**WIDE, "max_epochs": 2})
