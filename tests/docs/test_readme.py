@@ -68,7 +68,7 @@ def test_the_caption_has_the_numbers_of_the_picture():
     said = f"{words[n_features]} features made from {words[n_factors]} correlated factors"
     caption = " ".join(README.split())
     assert said in caption
-    assert f"room for {words[room]} factors found in {int(n_rows):,} rows" in caption
+    assert f"up to {words[room]} factors found in {int(n_rows):,} rows" in caption
 
 
 def test_the_quick_start_goes_on_from_the_example(example, tmp_path, monkeypatch):

@@ -50,6 +50,15 @@ def test_the_values_decide_and_the_reason_is_given(kind, likelihood, reason, for
     assert reason in why
 
 
+def test_a_survey_with_ages_is_told_what_keeps_it_from_being_ordinal(rng):
+    answers = make("ratings", rng)
+    answers[:, 0] = rng.integers(16, 90, size=len(answers))
+    chosen, why = suggest_likelihood(answers)
+    assert chosen == "gaussian"
+    assert why.startswith("7 of 8 columns hold whole numbers of at most 10 levels")
+    assert "to fit the rest as ordinal" in why
+
+
 @pytest.mark.parametrize("kind", ["real", "ratings", "binary", "poisson"])
 def test_holes_change_nothing(kind, rng):
     X = make(kind, rng).astype(float)

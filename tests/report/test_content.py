@@ -158,6 +158,10 @@ def test_the_page_is_one_file(written):
     assert "default-src 'none'" in html
 
 
+def test_the_page_says_why_percentages_need_not_add_up(written):
+    assert "Percentages need not add up to the total" in written["page"].read_text("utf-8")
+
+
 def test_no_name_is_markup(written):
     html = written["page"].read_text("utf-8")
     assert "<script>window" not in html

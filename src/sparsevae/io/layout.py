@@ -253,7 +253,7 @@ def _id_column(
     if 2 * n_words > len(values):  # a few words among numbers are typing errors, and refused as such
         return 0, "it holds text", True
     if header and names[0].lower() in ID_NAMES and not n_words and len(set(values)) == len(values):
-        return 0, "of its heading", True
+        return 0, "its heading says so", True
     return None, "", False
 
 

@@ -60,9 +60,17 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
     ratio = float(np.median(variance[mean > 0] / mean[mean > 0]))
     what = f"the values are whole numbers with {zeros:.0%} zeros"
     if not resembles_counts(X, mean, variance):
-        if not sparse.issparse(X) and not getattr(X, "is_sparse", False) and _has_few_levels(X):
+        is_dense = not sparse.issparse(X) and not getattr(X, "is_sparse", False)
+        on_scale = _have_few_levels(X) if is_dense else np.zeros(X.shape[1], bool)
+        if on_scale.all():
             return "ordinal", (
                 f"every column holds whole numbers of at most {_FEW_LEVELS} levels, as answers on a scale do"
+            )
+        if 2 * on_scale.sum() > on_scale.size:
+            return "gaussian", (
+                f"{on_scale.sum()} of {on_scale.size} columns hold whole numbers of at most {_FEW_LEVELS} "
+                "levels, as answers on a scale do, and the others hold more; leave out columns that are no "
+                "answers, such as ages, to fit the rest as ordinal"
             )
         return "gaussian", f"{what}, as scores are; if they are counts, choose negative_binomial"
     if ratio > OVERDISPERSED:
@@ -82,14 +90,14 @@ def _looked_at(X: Matrix) -> Iterator[np.ndarray]:
         yield from blocks_of_values(X)
 
 
-def _has_few_levels(X: np.ndarray | StoredTable) -> bool:
-    """Whether no column of a table of whole numbers reaches over more than a few of them."""
+def _have_few_levels(X: np.ndarray | StoredTable) -> np.ndarray:
+    """Which columns of a table of whole numbers reach over a few of them only, and over more than one."""
     if is_stored(X):
         lowest, highest = X.survey.minimum, X.survey.maximum
-        return bool((highest - lowest < _FEW_LEVELS).all() and (highest > lowest).all())
+        return (highest - lowest < _FEW_LEVELS) & (highest > lowest)
     lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for values in blocks_of_values(X):
         # The "f" of fmin: of a number and NaN the number.
         lowest = np.fmin(lowest, np.fmin.reduce(values, axis=0))
         highest = np.fmax(highest, np.fmax.reduce(values, axis=0))
-    return bool((highest - lowest < _FEW_LEVELS).all() and (highest > lowest).all())
+    return (highest - lowest < _FEW_LEVELS) & (highest > lowest)
