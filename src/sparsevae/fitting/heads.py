@@ -5,8 +5,9 @@ noise ψ and the prior :math:`N(0, 1/D)` of the D entries of a head,
 
 .. math:: v_j = \Bigl(\sum_i h_{ij} h_{ij}^\top + \psi_j D\,\mathrm{Id}\Bigr)^{-1} \sum_i r_{ij} h_{ij}.
 
-Even of random hidden layers these heads have what many epochs of gradient steps would gain
-(docs/research/replication.md).
+The intercept is one more column, next to free; rows count as often as their weight says, cells that are not
+seen not at all. Even of random hidden layers these heads have what many epochs of gradient steps would gain
+(docs/research/replication.md, item 20).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""How long a fit will take: before it begins, and what part of it each stage is.
 
 Most of a fit is arithmetic on the cells of the table: a stage takes a constant and so much per million cells,
-in seconds of one core. The bar divides by how fast the stages before went, so that only their proportions
-matter there (docs/explanation/scaling.md).
+in seconds of one core, read off default fits of the nine smaller tables of ``benchmarks.speed fits``. The bar
+divides by how fast the stages before went, so that only their proportions matter there.
 """
 
 from __future__ import annotations
