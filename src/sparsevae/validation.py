@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import DataError, ParameterError
@@ -19,6 +19,7 @@ from sparsevae.stored import StoredTable, is_stored
 from sparsevae.stored.survey import merge_moments
 
 __all__ = [
+    "EXTREME",
     "OVERDISPERSED",
     "canonical_csr",
     "check_choice",
@@ -32,6 +33,7 @@ __all__ = [
     "column_moments",
     "constant_columns",
     "extreme_cell",
+    "lone_cell",
     "resembles_counts",
     "reveal_missing",
     "row_totals",
@@ -42,6 +44,9 @@ __all__ = [
 _CELLS_AT_ONCE = 1 << 22  # of a dense table in one look: temporary arrays stay small beside any table
 _LARGEST, _SMALLEST_DEVIATION = 1e37, 1e-37  # what float32 has room for
 OVERDISPERSED = 1.2  # typical ratio of variance to mean above which counts are more than Poisson
+EXTREME = 1e4  # times its usual size: a number that is wrong, or the cause of a failure, not a long tail
+_FIRST_ROWS = 4096  # of a table on disk, in which what is usual is seen
+_LONE = 0.99  # of the variance of a column that one cell makes
 _MANY_ZEROS, _SOME_ZEROS, _FAR = 0.2, 0.01, 3.0  # see `resembles_counts`
 _NUMBER_WORDS = ("int", "float", "bool", "decimal", "double")  # as they occur in the names of column types
 _TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -356,28 +361,72 @@ def extreme_cell(X: Matrix) -> tuple[int, int, float, float]:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or StoredTable of shape (n_samples, n_features)
+        Of a table on disk the typical size is the root mean square, and the row is -1: it is not looked for.
     """
     found = (0, 0, 0.0, 0.0)
-    if is_stored(X):  # by the ranges of its columns; the row is not looked for
+    if is_stored(X):
         survey = X.survey
         sizes = np.maximum(np.abs(survey.minimum), np.abs(survey.maximum))
         ratios = sizes / np.maximum(np.sqrt(survey.variance + survey.mean**2), 1e-300)
         j = int(np.nan_to_num(ratios).argmax())
         ends = survey.minimum[j], survey.maximum[j]
-        return 0, j, float(max(ends, key=abs)), float(ratios[j])
+        return -1, j, float(max(ends, key=abs)), float(ratios[j])
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     for j in range(X.shape[1]):
         part: Any = columns[:, [j]]
         column = np.asarray(part.toarray() if sparse.issparse(part) else part).ravel()
         sizes = np.nan_to_num(np.abs(column.astype(np.float64)))  # a missing cell is the cause of nothing
         i = int(sizes.argmax())
-        others = np.delete(sizes, i)
-        others = others[others > 0]
-        ratio = float(sizes[i] / np.median(others)) if len(others) else 0.0
+        usual = _typical_size(np.delete(sizes, i))
+        ratio = float(sizes[i] / usual) if usual else 0.0
         if ratio > found[3]:
             found = (i, j, float(column[i]), ratio)
     return found
+
+
+def lone_cell(X: Matrix, mean: np.ndarray, variance: np.ndarray) -> tuple[int, int, float, float] | None:
+    """A cell that makes nearly all of its column's variance, and how far it is from what is usual there.
+
+    The rest of such a column is next to constant once it is standardised: a fit does not see it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    mean, variance : ndarray of shape (n_features,)
+        Of the columns.
+
+    Returns
+    -------
+    row, column, value, ratio, or None
+        As of `extreme_cell`; None where the largest cell is less than 10,000 times its typical size.
+    """
+    if is_stored(X):
+        low, high = X.survey.minimum, X.survey.maximum
+    elif sparse.issparse(X):
+        low, high = min_max_axis(X, axis=0, ignore_nan=True)
+    else:
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    furthest = np.maximum(high - mean, mean - low).astype(np.float64)
+    alone = np.flatnonzero((variance > 0) & (furthest**2 >= _LONE * (X.shape[0] - 1) * variance))
+    if not len(alone):
+        return None
+    if not is_stored(X):
+        row, place, value, ratio = extreme_cell(X[:, alone])
+    else:  # what is usual is seen in the first rows
+        usual = [_typical_size(column) for column in X.slice(0, min(_FIRST_ROWS, X.shape[0]))[:, alone].T]
+        ends = np.where(high + low > 0, high, low)[alone]
+        ratios = np.divide(np.abs(ends), usual, out=np.zeros(len(alone)), where=np.array(usual) > 0)
+        place = int(ratios.argmax())
+        row, value, ratio = -1, float(ends[place]), float(ratios[place])
+    return (row, int(alone[place]), value, ratio) if ratio >= EXTREME else None
+
+
+def _typical_size(column: Any) -> float:
+    """Median of the absolute values of a column that are neither zero nor missing; 0 where there are none."""
+    values = np.asarray(column.toarray() if sparse.issparse(column) else column, dtype=np.float64).ravel()
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    return float(np.median(sizes)) if len(sizes) else 0.0
 
 
 def visible(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from sparsevae import SparseVAE
+from sparsevae import SparseVAE, open_rows
 from sparsevae.exceptions import DataError, DataWarning, DivergenceError, ParameterError
 
 
@@ -334,6 +336,28 @@ def test_a_fit_that_diverges_names_the_cell_that_is_the_cause(make_model, make_t
     with pytest.raises(DivergenceError, match=r"got 1e\+15 in row .* Check this cell") as failure:
         make_model(likelihood="negative_binomial").fit(X)
     assert "learning_rate" not in str(failure.value)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, open_rows])
+def test_a_cell_beside_which_its_column_counts_for_nothing_is_named(make_model, make_table, kind, tmp_path):
+    X = with_cell(make_table(), 1e30)
+    row, column = np.argwhere(X == 1e30)[0]
+    if kind is open_rows:
+        np.save(tmp_path / "t.npy", X)
+        place, table = "One row", open_rows(tmp_path / "t.npy")
+    else:
+        place, table = f"Row {row + 1}", kind(X)
+    with pytest.warns(DataWarning, match=rf"{place} of 'x{column}' has 1e\+30, .* Check this cell"):
+        make_model(likelihood="gaussian", recipe="default").fit(table)
+
+
+def test_a_long_tail_and_a_rare_event_are_not_taken_for_wrong_cells(make_model, make_table):
+    X = make_table()
+    X[:, 0] = np.random.default_rng(0).standard_cauchy(len(X))
+    X[:, 1] = np.arange(len(X)) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        make_model(likelihood="gaussian").fit(X)
 
 
 def test_a_sparse_table_without_entries_is_fitted_as_zeros_are(make_model):

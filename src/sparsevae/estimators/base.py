@@ -64,6 +64,7 @@ from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.journal import keeping
 from sparsevae.training.processes import joined_fit
 from sparsevae.validation import (
+    EXTREME,
     canonical_csr,
     check_choice,
     check_columns_numeric,
@@ -80,7 +81,6 @@ __all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_stat
 FeatureNames: TypeAlias = Sequence[object] | np.ndarray
 """Names of the columns of a table."""
 
-_EXTREME = 1e4  # times its usual size: a number that is the cause of a failure, not a long tail
 _ROWS_OF_GROUPS = 4000  # behind the variances of factors in groups
 
 # What to do about scikit-learn's refusals, by what they say.
@@ -554,10 +554,11 @@ class FactorEstimator(TableEstimator):
             yield
         except DivergenceError as error:
             row, column, value, ratio = extreme_cell(X)
-            if ratio < _EXTREME:
+            if ratio < EXTREME:
                 raise
+            place = "a row" if row < 0 else f"row {row + 1}"
             raise DivergenceError(
-                f"Expected numbers of comparable size in each column; got {value:g} in row {row + 1} of "
+                f"Expected numbers of comparable size in each column; got {value:g} in {place} of "
                 f"{self.feature_names()[column]!r}, {ratio:.0e} times what is usual there, and the fit "
                 "did not stay finite. Check this cell, or leave out its row."
             ) from error

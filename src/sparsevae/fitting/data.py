@@ -22,7 +22,14 @@ from sparsevae.modules import LatentModule, Observation
 from sparsevae.priors import calibrate_noise_scale
 from sparsevae.stored import StoredTable, is_stored
 from sparsevae.training import Batches, RowSource, StoredBatches
-from sparsevae.validation import column_moments, constant_columns, resembles_counts, row_totals, shown
+from sparsevae.validation import (
+    column_moments,
+    constant_columns,
+    lone_cell,
+    resembles_counts,
+    row_totals,
+    shown,
+)
 
 Positions: TypeAlias = np.ndarray | range
 """Rows of a table; all rows of a table on disk are a range."""
@@ -206,6 +213,7 @@ def prepare(
         observation = _with_groups(observation, n_groups).to(device)
         if group_shifts:
             shift = _group_shifts(X, kept, observation, group, weight, mean)
+    _warn_of_lone_cell(X, mean, variance, observation, feature_names)
     source = RowSource(X, observation, device, weight=weight, group=group, exposure=exposure)
     means = np.where(observation.real_columns | observation.level_columns, 0.0, mean)
     noise_scale = np.full(len(mean), _NOISE_SCALE)
@@ -421,6 +429,25 @@ def _warn_of_counts(X: Matrix, likelihood: Likelihood, mean: np.ndarray, varianc
         _warn(
             "The table looks like counts and is fitted as real values. For counts pass "
             "likelihood='negative_binomial' or 'poisson', for words in documents 'multinomial'.",
+            depth=5,
+        )
+
+
+def _warn_of_lone_cell(
+    X: Matrix,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    observation: Observation,
+    feature_names: Sequence[object] | np.ndarray,
+) -> None:
+    """One wrong number makes a column that says nothing else, and the fit goes well."""
+    found = lone_cell(X, mean, np.where(observation.real_columns, variance, 0.0))
+    if found is not None:
+        row, column, value, ratio = found
+        place = "One row" if row < 0 else f"Row {row + 1}"
+        _warn(
+            f"{place} of {str(feature_names[column])!r} has {value:g}, {ratio:.0e} times what is usual "
+            "there: beside it the rest of the column counts for nothing. Check this cell.",
             depth=5,
         )
 
