@@ -56,7 +56,8 @@ class RatingsMixin(SparseFit):
             ``rank``, ``item``, ``score``, ``factor``, its ``contribution``, the ``rank_without`` that the
             item would have if this factor were at its mean, and ``because``, what the row has of this
             factor. The score is ``base`` (what everybody gets), the contributions and ``rest``. A row
-            without a factor is one of popularity alone.
+            without a factor is an item that keeps its rank whichever factor is taken away: by popularity, or
+            because others fall with it.
         """
         codes = self.codes(X)
         check_positive("n", n, integer=True)
