@@ -36,7 +36,7 @@ from benchmarks.scale.tables import write_anchored, write_counts, write_normal
 
 _ROWS = {
     "memory": [2_000_000, 10_000_000],
-    "answers": [200_000, 600_000],
+    "answers": [800_000, 2_400_000],
     "growth": [2_000],
     "rate": [200_000],
     "quality": [12_000],
