@@ -8,10 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from sparsevae import SparseVAE
+from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.starts import (
     change_basis_,
     dense_starts,
-    encoder_inputs,
     masked_starts,
     slope_moments,
     sparse_start,
@@ -36,7 +36,7 @@ def test_slope_moments_are_those_of_automatic_differentiation(make_module, hidde
 
 def test_many_rows_are_thinned_evenly(make_module, make_batches):
     batches = make_batches(make_module())
-    inputs = encoder_inputs(batches, max_rows=12)
+    inputs = linear_inputs(batches, max_rows=12)
     assert inputs.shape == (12, 5)
     np.testing.assert_array_equal(inputs[[0]], batches.source.batch(torch.tensor([0])).inputs)
     np.testing.assert_array_equal(inputs[[-1]], batches.source.batch(torch.tensor([47])).inputs)

@@ -10,9 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from sparsevae.exceptions import ParameterError
-from sparsevae.fitting.data import FitData
+from sparsevae.fitting.data import FitData, linear_inputs
 from sparsevae.fitting.settings import FitSettings
-from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import SparseVAEModule
 from sparsevae.principal import pairwise_correlation, parallel_analysis, principal_loadings
 from sparsevae.rotation import oblique_rotation
@@ -35,7 +34,7 @@ _FLOOR = 0.05  # smallest start of a mask entry: small, but able to grow
 
 def count_linear_factors(data: FitData, rows: Batches | None = None) -> int:
     """Number of factors that a linear analysis of rows (the training rows by default) shows; at least one."""
-    inputs = encoder_inputs(data.training if rows is None else rows)
+    inputs = linear_inputs(data.training if rows is None else rows)
     varying = inputs[:, np.nanstd(inputs, 0) > 1e-6]
     if varying.shape[1] < 2 or len(varying) < 4:
         return 1
@@ -148,7 +147,7 @@ def fix_covariance_(settings: FitSettings, module: SparseVAEModule) -> None:
 def _rotated_loadings(settings: FitSettings, data: FitData) -> np.ndarray:
     """Linear loadings in their sparse oblique rotation; their size only, where curves carry the sign."""
     n_features = data.source.n_features
-    inputs = encoder_inputs(data.training)
+    inputs = linear_inputs(data.training)
     varying = np.flatnonzero(np.nanstd(inputs, 0) > 1e-6)
     count = min(max(1, count_linear_factors(data)), settings.n_factors, max(1, len(varying)))
     seed = data.random_state.randint(2**31 - 1)

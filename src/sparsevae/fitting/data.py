@@ -447,8 +447,8 @@ def _warn_of_lone_cell(
         place = "One row" if row < 0 else f"Row {row + 1}"
         _warn(
             f"{place} of {str(feature_names[column])!r} has {value:g}, {ratio:.0e} times what is usual "
-            "there. Beside it the rest of the column counts for nothing, and the number of factors may come out "
-            "wrong. Check this cell.",
+            "there. Beside it the rest of the column counts for nothing, and the number of factors may come "
+            "out wrong. Check this cell.",
             depth=5,
         )
 

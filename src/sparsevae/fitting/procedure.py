@@ -41,12 +41,12 @@ from sparsevae.fitting.recipes import Lengths
 from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.single_rate import train_at_one_rate
 from sparsevae.fitting.spine import Spine, find_spine, linear_module, network_module
-from sparsevae.fitting.starts import dense_starts, masked_starts, sparse_start
+from sparsevae.fitting.starts import masked_starts, rotated_starts
 from sparsevae.fitting.state import Candidate, FitState, Fitted
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import Phase, ProximalAdam, TrainingLog, train
 from sparsevae.training.interrupt import stop_requested
-from sparsevae.training.loop import Progress, held_out_bound
+from sparsevae.training.loop import Progress
 from sparsevae.training.progress import progress_bar
 
 __all__ = ["STAGES", "candidate_counts", "counts_around", "fit_module"]
@@ -117,10 +117,9 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     # The networks have encoders that learn; so must the linear model that they are measured by.
     real = bool(data.source.observation.real_columns.all())
     rival = linear if real else linear_candidate(settings, data.in_memory, spine, progress, held=False)
-    rows = data.validation if data.validation is not None else data.training
-    null, best = (float(held_out_bound(m, rows)) for m in (null_module(linear.module, data), rival.module))
+    rivals = null_module(linear.module, data), rival.module
     counts = candidate_counts(settings, data)
-    state.candidates = agreeing_networks(settings, data.in_memory, counts, (null, best), progress)
+    state.candidates = agreeing_networks(settings, data.in_memory, counts, rivals, progress)
     state.networks_agree = bool(state.candidates)
     if not state.networks_agree:
         state.spine, state.candidates = spine, [linear]
@@ -135,7 +134,8 @@ def find_starts(settings: FitSettings, data: FitData, state: FitState, progress:
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
     elif settings.from_vae:
         if not state.networks_agree:
-            state.candidates = _starts_from_vaes(settings, data.in_memory, progress)
+            counts = candidate_counts(settings, data)
+            state.candidates = rotated_starts(settings, data.in_memory, counts, progress)
         for candidate in state.candidates:
             name_factors_(settings, candidate.module)
             constrain_(settings, data.in_memory, candidate.module)
@@ -339,16 +339,6 @@ def _spine_phase(
     rate = settings.learning_rate
     patience = recipe.patience if data.validation is not None else 0
     return Phase(name, epochs, (rate, 0.1 * rate), mask.spike_rate, mask.slab_rate, patience=patience)
-
-
-def _starts_from_vaes(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:
-    """For each number of factors the best plain VAE, turned to sparse slopes."""
-    counts = candidate_counts(settings, data)
-    dense = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
-    return [
-        Candidate(sparse_start(settings, data, vae), log, count)
-        for (vae, log), count in zip(dense, counts, strict=True)
-    ]
 
 
 def _starts_from_mask(settings: FitSettings, data: FitData, progress: Progress | None) -> list[Candidate]:

@@ -23,10 +23,9 @@ from sparsevae.aliases import State
 from sparsevae.factor_analysis import LinearFactors, analyse_factors
 from sparsevae.fitting.axes import Analysis, choose_axes
 from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
-from sparsevae.fitting.data import FitData
+from sparsevae.fitting.data import FitData, linear_inputs
 from sparsevae.fitting.initial import start_at_means_
 from sparsevae.fitting.settings import FitSettings, new_module
-from sparsevae.fitting.starts import encoder_inputs
 from sparsevae.modules import Batch, SparseVAEModule
 from sparsevae.priors import inclusion_probability, penalty_weight, update_inclusion_rate
 from sparsevae.training import Batches, StoredBatches
@@ -106,7 +105,7 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     """
     if not _suits(settings, data):
         return None
-    everything = encoder_inputs(data.everything)
+    everything = linear_inputs(data.everything)
     varying = np.flatnonzero(np.nanstd(everything, 0) > 1e-6)
     if len(varying) < _FEWEST_FEATURES or len(everything) < _FEWEST_ROWS:
         return None
@@ -140,7 +139,7 @@ def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
         return analyse_factors, n_factors, []
     counts = bool(data.source.observation.count_columns.all())
     # All rows say which axes return, so that the draw of the held-out ones does not.
-    analyse, n_factors = choose_axes(encoder_inputs(data.everything)[:, varying], n_factors, counts=counts)
+    analyse, n_factors = choose_axes(linear_inputs(data.everything)[:, varying], n_factors, counts=counts)
     path = _path(analyse, data, varying, n_factors)
     if analyse is not analyse_factors:
         rotated = _path(analyse_factors, data, varying, n_factors)
@@ -157,8 +156,8 @@ def _best_gain(path: Path) -> float:
 def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:
     """Shrinkage, held-out gain per row over no factors, and links, of models of the training rows."""
     assert data.validation is not None
-    held_out = encoder_inputs(data.validation)[:, varying]
-    training = analyse(encoder_inputs(data.training)[:, varying], n_factors)
+    held_out = linear_inputs(data.validation)[:, varying]
+    training = analyse(linear_inputs(data.training)[:, varying], n_factors)
     null = -0.5 * np.nansum(np.square(held_out), 1).mean()
     n_samples = _samples(data, data.training)[varying]
     path = []
@@ -264,7 +263,7 @@ def _samples(data: FitData, rows: Batches) -> np.ndarray:
     """How many rows, by weight, have a value of each feature: shape (n_features,)."""
     n_samples = np.full(data.source.n_features, float(rows.n_samples))
     if isinstance(rows, StoredBatches):  # loadings are as exact as the rows in memory make them
-        n_samples = np.minimum(n_samples, len(encoder_inputs(rows)))
+        n_samples = np.minimum(n_samples, len(linear_inputs(rows)))
     if data.observed_fraction is None:
         return n_samples
     return n_samples * data.observed_fraction.double().cpu().numpy()

@@ -23,13 +23,14 @@ from sparsevae.decoder.weights import relu_layers
 from sparsevae.fitting.data import FitData, linear_inputs
 from sparsevae.fitting.initial import start_at_means_
 from sparsevae.fitting.settings import FitSettings, new_vae
+from sparsevae.fitting.state import Candidate
 from sparsevae.modules import Batch, LatentModule, SparseVAEModule, VAEModule
 from sparsevae.principal import pairwise_covariance
 from sparsevae.rotation import rotate_slopes
 from sparsevae.training import Batches, Phase, TrainingLog, train
 from sparsevae.training.loop import Progress, held_out_bound
 
-__all__ = ["dense_starts", "encoder_inputs", "masked_starts", "sparse_start"]
+__all__ = ["dense_starts", "masked_starts", "rotated_starts", "sparse_start"]
 
 Module = TypeVar("Module", bound=LatentModule)
 
@@ -43,13 +44,14 @@ _SETTLE = 0.4  # fraction of the epochs with a falling learning rate
 _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 
-def encoder_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
-    """What the encoder sees of some rows, for the linear analysis behind the starts."""
-    return linear_inputs(batches, max_rows)
-
-
 def dense_starts(
-    settings: FitSettings, data: FitData, counts: list[int], epochs: int, progress: Progress | None
+    settings: FitSettings,
+    data: FitData,
+    counts: list[int],
+    epochs: int,
+    progress: Progress | None,
+    *,
+    judge: Batches | None = None,
 ) -> list[tuple[VAEModule, TrainingLog]]:
     """For each number of factors, the best of several plain VAEs by its bound on the training rows.
 
@@ -64,6 +66,9 @@ def dense_starts(
         Numbers of factors to try.
     epochs : int
     progress : callable, optional
+    judge : Batches, optional
+        Other rows, by whose bound the best is found: of many starts on few rows, that of the training rows
+        would be the one that has learnt them by heart.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def dense_starts(
         One per count, in their order, each without replicate dimensions.
     """
     n_starts, n_factors, batches = settings.n_starts, settings.n_factors, data.training
-    linear = _principal_maps(encoder_inputs(batches), max(counts) + 1)
+    linear = _principal_maps(linear_inputs(batches), max(counts) + 1)
     jobs = [(count, start) for count in counts for start in range(n_starts)]
     width = max(1, sum(settings.config.hidden_sizes))
     at_once = max(1, _WEIGHTS_AT_ONCE // (data.source.n_features * width))
@@ -97,11 +102,25 @@ def dense_starts(
             _stages(epochs, rate, n_starts),
             generator=data.generator,
             progress=progress,
+            judge=judge,
         )
         for count, finalist in finished.items():
             if count not in best or finalist[0] > best[count][0]:
                 best[count] = finalist
     return [best[count][1:] for count in counts]
+
+
+def rotated_starts(
+    settings: FitSettings, data: FitData, counts: list[int], progress: Progress | None
+) -> list[Candidate]:
+    """For each number of factors the best plain VAE, turned to sparse slopes: the foot of a ladder."""
+    if not counts:
+        return []
+    dense = dense_starts(settings, data, counts, settings.budget(data).dense, progress)
+    return [
+        Candidate(sparse_start(settings, data, vae), log, count)
+        for (vae, log), count in zip(dense, counts, strict=True)
+    ]
 
 
 def masked_starts(
@@ -128,6 +147,7 @@ def race(
     *,
     generator: torch.Generator,
     progress: Progress | None = None,
+    judge: Batches | None = None,
 ) -> dict[int, tuple[float, Module, TrainingLog]]:
     """Train replicates through stages, give up weak ones between them; the best of each group at the end.
 
@@ -138,8 +158,10 @@ def race(
     groups : list of int
         Which group each replicate competes in.
     batches : Batches
-        Training rows, whose bound decides.
+        Training rows.
     stages : list of lists of Phase
+    judge : Batches, optional
+        Rows whose bound decides; the training rows by default.
 
     Returns
     -------
@@ -150,7 +172,7 @@ def race(
     for phases in stages:
         log = train(module, batches, phases, generator=generator, progress=progress)
         logs = [before.followed_by(log.of(r)) for r, before in enumerate(logs)]
-        bounds = held_out_bound(module, batches).nan_to_num(-torch.inf).tolist()
+        bounds = held_out_bound(module, judge or batches).nan_to_num(-torch.inf).tolist()
         kept = [r for group in dict.fromkeys(alive) for r in _leaders(alive, bounds, group)]
         module = module.select(kept)
         alive, logs = [alive[r] for r in kept], [logs[r] for r in kept]
