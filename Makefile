@@ -65,7 +65,7 @@ bench: $(READY)  ## measure speed and recovery; results in bench-results/
 	$(BIN)/python -m benchmarks
 
 bench-scale: $(READY)  ## measure tables on disk, checkpoints and several processes: hours
-	for what in memory answers growth rate quality checkpoints kills processes agreement exits; do \
+	for what in memory answers growth rate quality checkpoints kills processes whole sums agreement exits; do \
 	  OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale $$what --out bench-results/scale || exit 1; done
 
 docs: $(READY)  ## build the documentation in docs/_build/html

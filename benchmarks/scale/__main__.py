@@ -10,6 +10,8 @@ quality      held-out scores of whole fits from disk and in memory
 checkpoints  what part of a fit goes into its checkpoints
 kills        fits that are killed in every stage and resumed
 processes    gradient steps in one process and in several, one thread each, and what they send
+whole        whole fits of the same
+sums         a sum over processes of as many numbers as some networks have
 agreement    whole fits in 1, 2 and 4 processes
 exits        exit codes of many short fits in two processes
 
@@ -31,7 +33,7 @@ from benchmarks.scale.agreement import compare_numbers
 from benchmarks.scale.answers import measure_answers
 from benchmarks.scale.exits import count_exits
 from benchmarks.scale.kills import CHAINS, measure_kills
-from benchmarks.scale.processes import measure_processes
+from benchmarks.scale.processes import measure_processes, measure_sum, measure_whole
 from benchmarks.scale.tables import write_anchored, write_counts, write_normal
 
 _ROWS = {
@@ -43,6 +45,8 @@ _ROWS = {
     "checkpoints": [4_000],
     "kills": [1_000],
     "processes": [10_000],
+    "whole": [100_000],
+    "sums": [40_000, 400_000, 6_400_000],
     "agreement": [],
     "exits": [50],
 }
@@ -51,14 +55,19 @@ _ROWS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=sorted(_ROWS))
-    parser.add_argument("--rows", type=int, nargs="+", help="of the tables; of exits, the number of fits")
+    parser.add_argument("--rows", type=int, nargs="+", help="of the tables; of exits, fits; of sums, numbers")
     parser.add_argument("--batch", type=int, default=1024, help="of memory and processes")
+    parser.add_argument("--hidden", type=int, nargs="+", default=[16], help="of memory")
+    parser.add_argument("--only", nargs="+", help="of answers: these alone")
     parser.add_argument("--steps", type=int, default=40, help="of rate")
     parser.add_argument("--epochs", type=int, default=1000, help="of growth")
     parser.add_argument("--seeds", type=int, default=4, help="of quality and agreement")
     parser.add_argument("--chains", type=int, default=2, help="of kills")
-    parser.add_argument("--features", type=int, default=200, help="of processes")
-    parser.add_argument("--table", default="anchored", help="of agreement: a CSV file instead")
+    parser.add_argument("--kinds", nargs="+", choices=sorted(CHAINS), default=list(CHAINS), help="of kills")
+    parser.add_argument("--features", type=int, default=200, help="of processes and whole")
+    parser.add_argument("--table", default="anchored", help="of agreement: a CSV file, or counts as NPZ")
+    parser.add_argument("--epochs-at-most", type=int, default=30, help="of agreement")
+    parser.add_argument("--factors", type=int, default=5, help="of agreement")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], help="numbers of them, from 1 on")
     parser.add_argument("--folder", type=Path, help="where the tables are; a temporary one by default")
     parser.add_argument("--out", type=Path, default=Path("results/scale"))
@@ -78,22 +87,35 @@ def main() -> None:
 def _measure(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     sizes = arguments.rows or _ROWS[arguments.what]
     if arguments.what == "answers":
-        yield from measure_answers(folder, sizes)
+        yield from measure_answers(folder, sizes, arguments.only)
     elif arguments.what == "agreement":
         seeds = list(range(arguments.seeds))
-        yield from compare_numbers(arguments.table, seeds, arguments.processes, folder)
+        yield from compare_numbers(
+            arguments.table,
+            seeds,
+            arguments.processes,
+            folder,
+            epochs=arguments.epochs_at_most,
+            n_factors=arguments.factors,
+        )
     elif arguments.what == "exits":
         yield count_exits(sizes[0], max(arguments.processes))
+    elif arguments.what == "sums":
+        for n_numbers in sizes:
+            yield measure_sum(folder, max(arguments.processes), n_numbers)
     elif arguments.what == "kills":
-        for kind in CHAINS:
+        for kind in arguments.kinds:
             yield from measure_kills(kind, arguments.chains, 0, folder, sizes[0])
-    elif arguments.what == "processes":
+    elif arguments.what in ("processes", "whole"):
         for n_rows in sizes:
             path = write_normal(
                 folder / f"normal-{n_rows}-{arguments.features}.npy", n_rows, arguments.features
             )
             for number in arguments.processes:
-                yield measure_processes(path, number, arguments.batch)
+                if arguments.what == "whole":
+                    yield measure_whole(path, number)
+                else:
+                    yield measure_processes(path, number, arguments.batch)
     else:
         for n_rows in sizes:
             for job in _jobs(arguments, folder, n_rows):
@@ -105,7 +127,7 @@ def _jobs(arguments: argparse.Namespace, folder: Path, n_rows: int) -> list[tupl
     """What is measured in a process of its own."""
     if arguments.what == "memory":
         path = write_normal(folder / f"normal-{n_rows}.npy", n_rows, 100)
-        return [(measures.measure_memory, (path, arguments.batch))]
+        return [(measures.measure_memory, (path, arguments.batch, tuple(arguments.hidden)))]
     if arguments.what == "rate":
         path = write_counts(folder / f"counts-{n_rows}.h5ad", n_rows, 2000)
         return [(measures.measure_rate, (path, arguments.steps))]

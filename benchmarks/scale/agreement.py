@@ -14,20 +14,28 @@ __all__ = ["compare_numbers"]
 
 
 def compare_numbers(
-    table: str, seeds: list[int], numbers: list[int], folder: Path, epochs: int = 30
+    table: str,
+    seeds: list[int],
+    numbers: list[int],
+    folder: Path,
+    epochs: int = 30,
+    n_factors: int = 5,
 ) -> list[dict[str, Any]]:
     """Fit a table with each seed in each number of processes, and compare with one process.
 
     Parameters
     ----------
     table : str
-        "anchored", with known factors, or the path of a CSV file.
+        "anchored", with known factors; the path of a CSV file, of which the columns of whole numbers from 1
+        to 6 are taken; or that of an NPZ file of counts, of which the 500 that vary most are taken.
     seeds, numbers : list of int
         The first number should be 1.
     folder : Path
         For what the processes leave.
     epochs : int
         ``max_epochs`` of the fits.
+    n_factors : int
+        At most.
 
     Returns
     -------
@@ -36,7 +44,7 @@ def compare_numbers(
         difference of a loading over the largest loading, and the least correlation of a factor's values
         with those of its counterpart.
     """
-    found = {number: _fit_in(number, table, seeds, folder, epochs) for number in numbers}
+    found = {number: _fit_in(number, table, seeds, folder, epochs, n_factors) for number in numbers}
     return [
         {
             "table": Path(table).stem,
@@ -66,13 +74,13 @@ def _compare(own: dict[str, np.ndarray], one: dict[str, np.ndarray]) -> dict[str
 
 
 def _fit_in(
-    number: int, table: str, seeds: list[int], folder: Path, epochs: int
+    number: int, table: str, seeds: list[int], folder: Path, epochs: int, n_factors: int
 ) -> list[dict[str, np.ndarray]]:
     """Fits of all seeds by the same processes: they start once."""
     context = multiprocessing.get_context("spawn")
     results = [folder / f"fitted-{number}-{seed}.npz" for seed in seeds]
     meeting = folder / f"meeting-{os.getpid()}-{number}"
-    arguments = (number, table, seeds, epochs, meeting, results)
+    arguments = (number, table, seeds, epochs, n_factors, meeting, results)
     processes = [context.Process(target=_fit, args=(rank, *arguments)) for rank in range(number)]
     for process in processes:
         process.start()
@@ -89,7 +97,14 @@ def _fit_in(
 
 
 def _fit(
-    rank: int, number: int, table: str, seeds: list[int], epochs: int, meeting: Path, results: list[Path]
+    rank: int,
+    number: int,
+    table: str,
+    seeds: list[int],
+    epochs: int,
+    n_factors: int,
+    meeting: Path,
+    results: list[Path],
 ) -> None:
     import torch
 
@@ -102,7 +117,10 @@ def _fit(
         torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=number)
     for seed, result in zip(seeds, results, strict=True):
         X = _load(table, seed)
-        model = SparseVAE(5, max_epochs=epochs, n_init=2, batch_size=512, random_state=seed)
+        kind = "negative_binomial" if table.endswith(".npz") else "gaussian"
+        model = SparseVAE(
+            n_factors, likelihood=kind, max_epochs=epochs, n_init=2, batch_size=512, random_state=seed
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X)
@@ -118,7 +136,14 @@ def _load(table: str, seed: int) -> np.ndarray:
         from sparsevae.datasets import make_anchored_factors
 
         return np.asarray(make_anchored_factors(500, 12, 3, random_state=seed).X, dtype=np.float32)
+    if table.endswith(".npz"):
+        from scipy import sparse
+
+        counts = sparse.load_npz(table).toarray().astype(np.float32)
+        spread = np.log1p(1e4 * counts / counts.sum(1, keepdims=True)).var(0)
+        return np.asarray(counts[:, np.sort(np.argsort(spread)[-500:])])
     import pandas as pd
 
     frame = pd.read_csv(table).select_dtypes("number")
-    return np.asarray(frame.dropna(axis=1, how="all"), dtype=np.float32)
+    items = [name for name, column in frame.items() if set(column.dropna()) == set(range(1, 7))]
+    return np.asarray(frame[items], dtype=np.float32)

@@ -26,7 +26,9 @@ _FEATURES, _HOLES = 20, 0.01
 _SETTINGS = "hidden_sizes = []\nmax_epochs = 1\nn_factors = 5\nn_init = 1\nlikelihood = 'gaussian'\n"
 
 
-def measure_answers(folder: Path, n_rows: list[int]) -> Iterator[dict[str, Any]]:
+def measure_answers(
+    folder: Path, n_rows: list[int], only: list[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """Peak resident memory of each action for each number of rows, from folders of Parquet files.
 
     Each action has a process of its own, forked from this one, which has imported all it needs.
@@ -35,6 +37,8 @@ def measure_answers(folder: Path, n_rows: list[int]) -> Iterator[dict[str, Any]]
     small, *tables = [_write(folder / f"rows-{n}", n) for n in (2000, *n_rows)]
     _in_process(lambda: _run_command("fit", small, "-o", folder / "run", *_config(folder)))
     for what, action in _ACTIONS.items():
+        if only is not None and what not in only:
+            continue
         peaks = [_in_process(partial(action, table, folder)) for table in tables]
         growth = 1e6 * (peaks[-1] - peaks[0]) / (n_rows[-1] - n_rows[0])
         yield {

@@ -50,8 +50,8 @@ def measure_kills(kind: str, n_chains: int, seed: int, folder: Path, n_rows: int
     Yields
     ------
     dict
-        A row per kill: the stage that was meant and the one that was hit, the moment in it, and whether the
-        chain ended with the bits of the fit that nobody disturbed.
+        A row per kill: the stage that was meant and the one that was hit, whether a checkpoint was being
+        written, the moment, and whether the chain ended with the bits of the fit that nobody disturbed.
     """
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -65,7 +65,14 @@ def measure_kills(kind: str, n_chains: int, seed: int, folder: Path, n_rows: int
                 hit = _run(kind, n_rows, kept, stage, delay)
                 if hit.get("killed"):  # else the stage was over: nothing was disturbed
                     own.append(
-                        {"kind": kind, "chain": chain, "meant": stage, "hit": hit["stage"], "after": delay}
+                        {
+                            "kind": kind,
+                            "chain": chain,
+                            "meant": stage,
+                            "hit": hit["stage"],
+                            "in a write": hit["writing"],
+                            "after": delay,
+                        }
                     )
             end = _run(kind, n_rows, kept, None, 0.0)
             same = end["digest"] == whole["digest"]
@@ -124,7 +131,8 @@ def _child(kind: str, n_rows: int, kept: Path, said: Path, target: str | None, d
     def kill() -> None:
         reached.wait()
         time.sleep(delay)
-        said.write_text(json.dumps({"killed": True, "stage": stages[-1] if stages else "between"}))
+        stage = next((name for name in reversed(stages) if name != _WRITE), "between")
+        said.write_text(json.dumps({"killed": True, "stage": stage, "writing": _WRITE in stages}))
         os.kill(os.getpid(), signal.SIGKILL)
 
     if target is not None:

@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 _STATUS = Path("/proc/self/status")
-_HIDDEN = (16,)  # an epoch of millions of rows in minutes: the table is measured, not the network
+_HIDDEN = (16,)  # of fits that need not be good
 
 
-def measure_memory(path: Path, batch_size: int) -> dict[str, Any]:
+def measure_memory(path: Path, batch_size: int, hidden: tuple[int, ...]) -> dict[str, Any]:
     """Peak resident memory of one epoch of training over all rows of an NPY file, with all that precedes it.
 
     The checks, the moments, the sample and the spine come first, as in every fit; then the network's epoch.
@@ -44,7 +44,7 @@ def measure_memory(path: Path, batch_size: int) -> dict[str, Any]:
     from sparsevae.training import TrainingLog
 
     torch.set_num_threads(2)
-    model = SparseVAE(10, hidden_sizes=_HIDDEN, batch_size=batch_size, max_epochs=1, random_state=0)
+    model = SparseVAE(10, hidden_sizes=hidden, batch_size=batch_size, max_epochs=1, random_state=0)
     begun = time.perf_counter()
     settings, data = model.prepare_fit(np.load(path, mmap_mode="r"))
     prepared = time.perf_counter()
@@ -63,7 +63,7 @@ def measure_memory(path: Path, batch_size: int) -> dict[str, Any]:
         "rows": len(data.source.X),
         "features": data.source.n_features,
         "gigabytes on disk": round(path.stat().st_size / 1e9, 2),
-        "hidden": "x".join(map(str, _HIDDEN)),
+        "hidden": "x".join(map(str, hidden)),
         "batch": batch_size,
         "seconds of checks": round(prepared - begun, 1),
         "seconds of the spine": round(found - prepared, 1),

@@ -64,7 +64,8 @@ def write_counts(path: Path, n_samples: int, n_features: int, density: float = 0
     if path.exists():
         return path
     rng = np.random.default_rng(seed)
-    rates = rng.gamma(1.0, density, (4, n_features)).astype(np.float32)
+    # A Poisson count whose rate is drawn so, with mean m, is above zero with probability m / (1 + m).
+    rates = rng.gamma(1.0, density / (1 - density), (4, n_features)).astype(np.float32)
     parts = []
     for begin in range(0, n_samples, 10_000):
         n = min(10_000, n_samples - begin)

@@ -66,7 +66,7 @@ def test_what_is_read_is_independent_of_what_was_written(candidate):
     first, second = (Candidate.from_dict(values, rows_of(make_module())) for _ in range(2))
     with torch.no_grad():
         first.module.mask.weight.fill_(7.0)
-    first.log.epochs.clear()
+    first.log.epochs.append(first.log.epochs[0])
     for other in (candidate, second):
         assert_equal_states(other.module, before)
         assert len(other.log.epochs) == 3

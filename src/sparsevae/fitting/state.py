@@ -13,7 +13,7 @@ from sparsevae.fitting.data import FitData
 from sparsevae.fitting.spine import Spine
 from sparsevae.modules import SparseVAEModule
 from sparsevae.training import ProximalAdam, RowSource, TrainingLog
-from sparsevae.training.records import pack_records, unpack_records
+from sparsevae.training.records import Records
 
 __all__ = ["Candidate", "FitState", "Fitted"]
 
@@ -78,7 +78,7 @@ class Candidate:
         """Plain values, arrays and tensors."""
         return {
             "module": self.module.to_dict(),
-            "log": pack_records(self.log.epochs),
+            "log": self.log.epochs.packed(),
             "n_factors": self.n_factors,
             "rate": self.rate,
             "kind": self.kind,
@@ -93,7 +93,7 @@ class Candidate:
         foot = values["foot"]
         return cls(
             SparseVAEModule.from_dict(values["module"], source.observation, source.device, finite=False),
-            TrainingLog(unpack_records(values["log"])),
+            TrainingLog(Records().unpack_(values["log"])),
             values["n_factors"],
             values["rate"],
             values["kind"],

@@ -21,7 +21,7 @@ from sparsevae.modules import LatentModule
 from sparsevae.training.batches import Batches
 from sparsevae.training.interrupt import is_stopping
 from sparsevae.training.optimizer import ProximalAdam
-from sparsevae.training.records import Record, pack_records, unpack_records
+from sparsevae.training.records import Records
 
 __all__ = ["Course", "Journal", "current_journal", "keeping"]
 
@@ -39,7 +39,7 @@ class Course:
     batches : Batches
     generator : torch.Generator
     optimizer : ProximalAdam
-    epochs : list of dict
+    epochs : Records
         Of the log.
     """
 
@@ -47,7 +47,7 @@ class Course:
     batches: Batches
     generator: torch.Generator
     optimizer: ProximalAdam
-    epochs: list[Record]
+    epochs: Records
 
     def state(self) -> State:
         """A copy of all of it: plain values, arrays and tensors."""
@@ -57,7 +57,7 @@ class Course:
             "rates": {} if mask is None else dict(mask.rates()),
             "optimizer": self.optimizer.state_dict(),
             "generators": [self.generator.get_state(), self.batches.generator.get_state()],
-            "epochs": pack_records(self.epochs),
+            "epochs": self.epochs.packed(),
         }
 
     def restore_(self, state: State) -> None:
@@ -75,7 +75,7 @@ class Course:
             (self.generator, self.batches.generator), state["generators"], strict=True
         ):
             generator.set_state(found)
-        self.epochs[:] = unpack_records(state["epochs"])
+        self.epochs.unpack_(state["epochs"])
 
 
 class Journal:

@@ -27,7 +27,7 @@ from sparsevae.training.interrupt import stop_requested, training_begins
 from sparsevae.training.journal import Course, current_journal
 from sparsevae.training.optimizer import ProximalAdam
 from sparsevae.training.processes import current_group, summed
-from sparsevae.training.records import Record
+from sparsevae.training.records import Record, Records
 
 __all__ = ["Phase", "Progress", "Record", "TrainingLog", "held_out_bound", "step_threads", "train"]
 
@@ -95,11 +95,11 @@ class Phase:
 class TrainingLog:
     """What happened: one record per epoch, each value an array over replicates (or one value for all)."""
 
-    epochs: list[Record] = field(default_factory=list)
+    epochs: Records = field(default_factory=Records)
 
     def frame(self) -> pd.DataFrame:
         """The history as a table: a row per epoch, a column per term."""
-        return pd.DataFrame(self.epochs)
+        return pd.DataFrame(list(self.epochs))
 
     def of(self, replicate: int) -> TrainingLog:
         """The history of one replicate."""
@@ -108,12 +108,12 @@ class TrainingLog:
             return value[replicate] if isinstance(value, np.ndarray) and value.ndim else value
 
         epochs = [{name: pick(value) for name, value in epoch.items()} for epoch in self.epochs]
-        return TrainingLog(epochs)
+        return TrainingLog(Records(epochs))
 
     def followed_by(self, other: TrainingLog) -> TrainingLog:
         """One history and then another, numbered through."""
         numbered = [{**epoch, "epoch": i} for i, epoch in enumerate([*self.epochs, *other.epochs], start=1)]
-        return TrainingLog(numbered)
+        return TrainingLog(Records(numbered))
 
 
 def step_threads(module: LatentModule, batches: Batches) -> AbstractContextManager[None]:
