@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +17,8 @@ yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+IMPORTED_AS = {"scikit-learn": "sklearn"}
+WITH_ANOTHER = {"markupsafe"}  # jinja2 hands out its strings, and cannot be without it
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "recipe").exists(), reason="the repository is not here: an installed package"
@@ -43,6 +47,20 @@ def test_the_recipe_asks_for_what_the_package_asks_for(project, recipe):
     assert python in recipe["requirements"]["host"]
     (backend,) = project["build-system"]["requires"]
     assert backend.replace("==", " ==") in recipe["requirements"]["host"]
+
+
+def test_what_modules_import_when_they_are_imported_is_a_dependency(project):
+    """Other libraries may be there by chance: in this environment, or with an older version of a dependency."""
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in project["project"]["dependencies"]}
+    known = {IMPORTED_AS.get(name, name) for name in names} | WITH_ANOTHER | {"sparsevae"}
+    found = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0]: path.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found[node.module.partition(".")[0]] = path.name
+    assert {name: file for name, file in found.items() if name not in known | sys.stdlib_module_names} == {}
 
 
 def test_recipe_and_citation_have_the_version_of_the_package(recipe):
