@@ -100,9 +100,8 @@ def draw_ladder(history: pd.DataFrame) -> str:
     highest = int(history["n_nonzero"].max())
     last = int(history["n_nonzero"].iloc[-1])
     parts += [*links.frame(sorted({0, last, highest})), links.line(epochs, history["n_nonzero"], "one")]
-    named = history.groupby("phase", sort=False).apply(lambda part: (part.index[0], part.index[-1]))
-    for phase, (first, end) in named.items():
-        left, right = links.x(first), links.x(end + 1)
+    for phase, part in history.groupby("phase", sort=False):
+        left, right = links.x(part.index[0]), links.x(part.index[-1] + 1)
         parts.append(f'<path class="n" d="M{left:.0f} 50 V180 M{left:.0f} 220 V310"/>')
         if right - left > 40:
             parts.append(f'<text x="{(left + right) / 2:.0f}" y="330">{phase}</text>')
