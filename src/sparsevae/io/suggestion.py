@@ -94,7 +94,7 @@ def _listed(chosen: np.ndarray, names: Sequence[str] | np.ndarray | None) -> str
     """Subject and verb of a sentence on some columns: the first three by name."""
     if names is None:
         return "the others hold"
-    found = [repr(str(names[j])) for j in np.flatnonzero(chosen)]
+    found = [repr(str(name)) for name, other in zip(names, chosen, strict=True) if other]
     if len(found) > 3:
         found[3:] = ["others"]
     words = " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]
