@@ -1,5 +1,6 @@
 """Settings of the documentation: `make docs` builds it in docs/_build/html."""
 
+import os
 import re
 import shutil
 from importlib.metadata import version as installed_version
@@ -8,6 +9,7 @@ from pathlib import Path
 from docutils import nodes
 from docutils.utils.math import pick_math_environment
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
 
 project = "sparsevae"
 author = "the sparsevae developers"
@@ -15,13 +17,13 @@ copyright = author
 release = version = installed_version("sparsevae")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery/*.ipynb"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -46,6 +48,13 @@ sphinx_gallery_conf = {
     "min_reported_time": 3600,
 }
 
+# The tutorials run as notebooks when the pages are built; one that fails ends the build.
+nb_execution_mode = "auto"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = -1
+nb_merge_streams = True
+
 html_theme = "furo"
 html_static_path = ["_static"]
 html_extra_path = ["llms.txt"]
@@ -56,11 +65,21 @@ html_theme_options = {"source_repository": "", "navigation_with_keys": True}
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+NOTEBOOK = """\
+---
+file_format: mystnb
+kernelspec:
+  name: python3
+---
+
+"""
 
 
 def setup(app):
     app.connect("builder-inited", copy_pages_of_results)
     app.connect("source-read", follow_links_between_docs_and_results)
+    app.connect("source-read", make_tutorials_notebooks)
+    app.connect("doctree-read", offer_the_notebook, priority=400)  # before Sphinx collects what is offered
     app.connect("doctree-read", leave_results_out_of_the_sidebar)
     app.connect("autodoc-skip-member", leave_out_metadata_requests)
     # Formulas as MathML, which browsers draw by themselves: pages need no script from elsewhere.
@@ -105,6 +124,24 @@ def follow_links_between_docs_and_results(app, docname, source):
         source[0] = source[0].replace(f"]({up}docs/", f"]({up}")
     else:
         source[0] = source[0].replace(f"](../{up}results/", f"]({up}results/")
+
+
+def make_tutorials_notebooks(app, docname, source):
+    """Tutorials show their output, to be read in the repository; here they run, and it is made anew."""
+    if docname.startswith("tutorials/") and "\n```python\n" in source[0]:
+        text = re.sub(r"^(```python\n.*?^```\n)\n```text\n.*?^```\n", r"\1", source[0], flags=re.M | re.S)
+        source[0] = NOTEBOOK + text.replace("\n```python\n", "\n```{code-cell}\n")
+
+
+def offer_the_notebook(app, doctree):
+    """A link to the notebook that was run, below the title of its page and not inside of it."""
+    folder, _, name = app.env.docname.partition("/")
+    notebook = Path(app.env.mystnb_config.output_folder) / folder / f"{name}.ipynb"
+    if folder == "tutorials" and notebook.exists():
+        target = f"/{os.path.relpath(notebook, app.srcdir)}"
+        link = addnodes.download_reference("", "This page as a notebook", reftarget=target)
+        title = doctree.next_node(nodes.title)
+        title.parent.insert(1, nodes.paragraph("", "", link))
 
 
 def leave_results_out_of_the_sidebar(app, doctree):

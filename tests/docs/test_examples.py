@@ -16,6 +16,15 @@ def test_the_picture_of_the_readme_can_be_drawn(tmp_path, capsys):
     assert "factors found" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_the_pictures_of_the_explanation_can_be_drawn(tmp_path, capsys):
+    example = runpy.run_path(str(EXAMPLES / "explain_pictures.py"))
+    example["main"](str(tmp_path))
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"model.svg", "ladder.svg", "simplicity.svg"}
+    assert "epochs of the ladder" in capsys.readouterr().out
+
+
 @pytest.mark.filterwarnings("ignore::sparsevae.exceptions.ConvergenceWarning")  # five epochs settle nothing
 def test_the_factor_cards_of_the_ability_tests_can_be_made(tmp_path, capsys):
     example = runpy.run_path(str(EXAMPLES / "factor_cards.py"))

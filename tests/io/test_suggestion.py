@@ -57,6 +57,21 @@ def test_a_survey_with_ages_is_told_what_keeps_it_from_being_ordinal(rng):
     assert chosen == "gaussian"
     assert why.startswith("7 of 8 columns hold whole numbers of at most 10 levels")
     assert "to fit the rest as ordinal" in why
+    names = ["age", *"bcdefgh"]
+    for _, reason in (
+        suggest_likelihood(answers, names=names),
+        suggest_likelihood(pd.DataFrame(answers, columns=names)),
+    ):
+        assert "as answers on a scale do, and 'age' holds more; leave out" in reason
+
+
+@pytest.mark.parametrize(
+    "n,words", [(2, "'a' and 'b' hold"), (3, "'a', 'b' and 'c' hold"), (5, "'a', 'b', 'c' and others hold")]
+)
+def test_the_columns_that_are_not_answers_are_named(rng, n, words):
+    answers = rng.integers(1, 6, size=(200, 12))
+    answers[:, :n] = rng.integers(16, 90, size=(200, n))
+    assert f"and {words} more" in suggest_likelihood(answers, names=list("abcdefghijkl"))[1]
 
 
 @pytest.mark.parametrize("kind", ["real", "ratings", "binary", "poisson"])

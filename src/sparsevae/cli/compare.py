@@ -79,7 +79,7 @@ def compare(
     )
     say_table(data)
     if likelihood in (None, "auto"):
-        likelihood, reason = suggest_likelihood(data.X)
+        likelihood, reason = suggest_likelihood(data.X, names=data.feature_names)
         say(f"  The likelihood is {likelihood}, because {reason}. (--likelihood NAME for another.)")
     parameters = {} if max_epochs is None else {"max_epochs": max_epochs}
     estimators = make_estimators(

@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
-import click
 import typer
 
 from sparsevae._version import __version__
@@ -119,7 +118,7 @@ def one_sentence_errors(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt as error:
             say("Interrupted: nothing was written.")
             raise typer.Exit(interrupted_code(*error.args)) from None
-        except (BrokenPipeError, typer.Exit, click.ClickException, click.Abort):
+        except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
             raise  # the reader of stdout had enough, or the command has said it all
         except Exception as error:
             if os.environ.get("SPARSEVAE_DEBUG"):

@@ -352,7 +352,7 @@ def _say_duration(seconds: float, max_epochs: int | None) -> None:
 def _likelihood_for(data: TableFile) -> tuple[str, str]:
     if data.options.text is not None:
         return "multinomial", "the values are counts of words in documents"
-    return suggest_likelihood(data.X)
+    return suggest_likelihood(data.X, names=data.feature_names)
 
 
 def _announce_stop() -> None:

@@ -117,7 +117,7 @@ def replicate(
             reading["drop"] = [*_as_list(reading.get("drop", ())), by]
         data = read_table(table, **reading)
     if settings.get("likelihood", "auto") == "auto":
-        settings["likelihood"], reason = suggest_likelihood(data.X)
+        settings["likelihood"], reason = suggest_likelihood(data.X, names=data.feature_names)
         note = f"The likelihood is {settings['likelihood']}, because {reason}."
         say_table(data, f"{note} (--likelihood NAME for another.)")
     else:

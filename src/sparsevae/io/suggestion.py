@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,18 @@ __all__ = ["suggest_likelihood"]
 _FEW_LEVELS = 10  # of a column, up to which whole numbers look like answers on a scale
 
 
-def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTable) -> tuple[str, str]:
+def suggest_likelihood(
+    X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTable,
+    *,
+    names: Sequence[str] | np.ndarray | None = None,
+) -> tuple[str, str]:
     """Suggest a likelihood by a look at the values.
 
     Parameters
     ----------
     X : array, data frame, sparse matrix or table on disk of shape (n_samples, n_features)
+    names : sequence of str, default=None
+        Names of the columns, for the reason; those of a data frame are taken.
 
     Returns
     -------
@@ -36,6 +42,8 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
     >>> suggest_likelihood([[0, 1], [1, 1]])
     ('bernoulli', 'every value is 0 or 1')
     """
+    if names is None and isinstance(X, pd.DataFrame):
+        names = [str(name) for name in X.columns]
     if not is_stored(X):
         X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
     n_cells, n_nonzero, largest = X.shape[0] * X.shape[1], 0, 0.0
@@ -69,8 +77,8 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
         if 2 * on_scale.sum() > on_scale.size:
             return "gaussian", (
                 f"{on_scale.sum()} of {on_scale.size} columns hold whole numbers of at most {_FEW_LEVELS} "
-                "levels, as answers on a scale do, and the others hold more; leave out columns that are no "
-                "answers, such as ages, to fit the rest as ordinal"
+                f"levels, as answers on a scale do, and {_listed(~on_scale, names)} more; leave out columns "
+                "that are not answers, such as ages, to fit the rest as ordinal"
             )
         return "gaussian", f"{what}, as scores are; if they are counts, choose negative_binomial"
     if ratio > OVERDISPERSED:
@@ -80,6 +88,17 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
             "in documents consider multinomial",
         )
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
+
+
+def _listed(chosen: np.ndarray, names: Sequence[str] | np.ndarray | None) -> str:
+    """Subject and verb of a sentence on some columns: the first three by name."""
+    if names is None:
+        return "the others hold"
+    found = [repr(str(name)) for name, other in zip(names, chosen, strict=True) if other]
+    if len(found) > 3:
+        found[3:] = ["others"]
+    words = " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]
+    return f"{words} {'hold' if len(found) > 1 else 'holds'}"
 
 
 def _looked_at(X: Matrix) -> Iterator[np.ndarray]:
