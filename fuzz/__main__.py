@@ -51,17 +51,21 @@ class Tally:
         How many there were of each sort.
     failures : dict from str to str
         For each reason one case.
+    seconds : float
+        Of the processor, with those of the children.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     sorts: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def add(self, other: Tally) -> None:
         """Take in what came of further attacks."""
         self.outcomes += other.outcomes
         self.sorts += other.sorts
         self.failures = {**other.failures, **self.failures}
+        self.seconds += other.seconds
 
     def line(self, name: str) -> str:
         """How many attacks, what came of them, and how often the rarest sort came."""
@@ -69,7 +73,8 @@ class Tally:
         reached = sum(self.sorts[sort] > 0 for sort in SORTS[name])
         return (
             f"{name}: {self.outcomes.total()} attacks, {dict(sorted(self.outcomes.items()))}; {reached} of "
-            f"{len(SORTS[name])} sorts, the rarest {self.sorts[rarest]} times ({rarest})"
+            f"{len(SORTS[name])} sorts, the rarest {self.sorts[rarest]} times ({rarest}); "
+            f"{self.seconds:.0f} s of the processor"
         )
 
 
@@ -176,6 +181,7 @@ def share(options: argparse.Namespace, seed: int) -> dict[str, Tally]:
         for file in files:
             for name, numbers in json.loads(file.read_text()).items():
                 tally = Tally(Counter(numbers["outcomes"]), Counter(numbers["sorts"]), numbers["failures"])
+                tally.seconds = numbers["seconds"]
                 together.setdefault(name, Tally()).add(tally)
     return together
 
@@ -206,8 +212,16 @@ def run(kind: Attack, sorts: list[str], turns: Iterator[int], seed: int, n_cases
             tally.failures[outcome.reason] = repr(case)
             print(f"FAILED: {outcome.reason}\n    {case!r}", flush=True)
 
+    before = _seconds()
     attack_all()
+    tally.seconds = _seconds() - before
     return tally
+
+
+def _seconds() -> float:
+    """Of the processor, used by this process and its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _fitted_by(case: TableCase, sort: str) -> TableCase:
