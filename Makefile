@@ -50,7 +50,7 @@ $(INTEGRATIONS)/.ready: pyproject.toml constraints-integrations.txt
 	@touch $@
 
 fuzz: $(READY)  ## attack with thousands of odd tables and damaged files: up to 20 minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --cases $(FUZZ_CASES) --workers $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --cases $(FUZZ_CASES) --workers $(WORKERS) --minutes 19
 
 lint: $(READY)  ## check style, format and types
 	$(BIN)/ruff check .

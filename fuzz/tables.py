@@ -16,7 +16,15 @@ import sparsevae
 __all__ = ["TableCase", "attack_table", "table_cases"]
 
 ESTIMATORS = ("SparseVAE", "VAE", "VSC", "OIVAE", "NMF")
-LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "negative_binomial", "multinomial")
+LIKELIHOODS = (
+    "gaussian",
+    "bernoulli",
+    "poisson",
+    "negative_binomial",
+    "multinomial",
+    "ordinal",
+    "categorical",
+)
 DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint8", "bool", "object", "<U8", "complex128")
 STORES = (
     "array",

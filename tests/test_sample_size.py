@@ -83,6 +83,9 @@ def test_the_command_answers_in_one_sentence(tmp_path):
     assert pd.read_csv(tmp_path / "p.csv")["n_samples"].tolist() == [30, 60]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert "exists. Add --force" in refusal(*typed, *files)
+    (tmp_path / "file").write_text("")
+    under = refusal("power", "-k", 1, "--rows", "9999999", "--plot", tmp_path / "file" / "p.png")
+    assert str(tmp_path / "file") in under  # before the simulation
     again = invoke(*typed, "--max-epochs", 6, "--json")
     assert json.loads(again.stdout)["table"][0]["n_samples"] == 30
     assert "either a run or a design" in refusal("power")

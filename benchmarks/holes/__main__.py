@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.holes.cost import cost
 from benchmarks.holes.drift import drift
 from benchmarks.holes.grouped import batches, groups
-from benchmarks.holes.imputation import imputation
+from benchmarks.holes.imputation import FRACTIONS, imputation
 from benchmarks.holes.known import recovery, weights
 from benchmarks.holes.ordinal import ordinal
 
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with bfi.csv, zeisel/ and pbmc3k/")
     parser.add_argument("--seeds", type=int, nargs="+", default=range(10))
     parser.add_argument("--tables", nargs="+", help="of batches, imputation and cost")
+    parser.add_argument("--fractions", nargs="+", type=float, default=FRACTIONS, help="of imputation")
     parser.add_argument("--output", type=Path, metavar="FILE.csv")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -58,6 +59,8 @@ def _other_rows(arguments: argparse.Namespace) -> list[dict[str, object]]:
     again = rows["seed"].isin(arguments.seeds) if "seed" in rows else pd.Series(data=True, index=rows.index)
     if arguments.tables is not None:
         again &= rows["table"].isin(arguments.tables)
+    if "fraction" in rows:
+        again &= rows["fraction"].isin(arguments.fractions)
     return [{str(name): value for name, value in row.items()} for row in rows[~again].to_dict("records")]
 
 

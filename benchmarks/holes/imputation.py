@@ -26,7 +26,7 @@ def imputation(arguments: argparse.Namespace) -> Iterator[dict[str, object]]:
     for seed in arguments.seeds:
         for name, X in tables(arguments.data, seed).items():
             if arguments.tables is None or name in arguments.tables:
-                for fraction in FRACTIONS:
+                for fraction in arguments.fractions:
                     yield from compare(name, X, fraction, seed)
 
 

@@ -6,6 +6,7 @@ writes summary.md there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,8 @@ HEAD = """# Tables with holes, weights, groups and ordered answers: what was ask
 
 `python -m benchmarks.holes STUDY --data FOLDER --output results/holes/STUDY.csv` makes the rows of a
 study, `python -m benchmarks.holes.summary` this page from them. Means, with the smallest and largest value
-in brackets. *Holds* is said of the mean over data sets or seeds, and of every one of them where numbers of
+in brackets; of imputation the paired difference to the better rival, with its standard error over seeds.
+*Holds* is said of the mean over data sets or seeds, and of every one of them where numbers of
 factors, items, batches or bits are asked for.
 [What the figures mean](../../docs/how-to/holes-and-weights.md#figures).
 
@@ -99,7 +101,11 @@ def imputation(rows: pd.DataFrame) -> Iterator[Line]:
         errors = own.pivot(index="seed", columns="method", values="rmse")
         pca, regression, ours = (errors[m] for m in ("iterative PCA", "IterativeImputer", "SparseVAE"))
         wins = int((ours <= errors[["iterative PCA", "IterativeImputer"]].min(axis=1)).sum())
-        measured = f"{ours.mean():.4f}; best in {wins} of {len(ours)} seeds"
+        ahead = ours - (pca if pca.mean() < regression.mean() else regression)
+        error = ahead.std() / math.sqrt(len(ahead))
+        measured = (
+            f"{ours.mean():.4f}; best in {wins} of {len(ours)} seeds; {ahead.mean():+.4f} ± {error:.4f}"
+        )
         holds = ours.mean() <= min(pca.mean(), regression.mean())
         asked = f"≤ {pca.mean():.4f}, {regression.mean():.4f}"
         yield f"imputation, {table}, {fraction:.0%}", asked, measured, holds

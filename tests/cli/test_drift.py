@@ -41,7 +41,17 @@ def test_a_page_and_its_content_are_written(shared, new, tmp_path):
     assert "http" not in text.replace("http-equiv", "")
     assert json.loads((tmp_path / "drift.json").read_text("utf-8"))["n_samples"] == 40
     assert "Add --force" in refusal("drift", shared / "run", new, "-o", page)
+    page.unlink()
+    assert "drift.json exists" in refusal("drift", shared / "run", new, "-o", page)
     assert "ends in .html" in refusal("drift", shared / "run", new, "-o", tmp_path / "drift.pdf")
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(shared, tmp_path):
+    (tmp_path / "file").write_text("")
+    page = tmp_path / "file" / "drift.html"
+    said = refusal("drift", shared / "run", tmp_path / "there is none.csv", "-o", page)
+    assert "file" in said
+    assert "there is none" not in said
 
 
 def test_a_table_with_other_columns_is_refused(shared, frame, tmp_path):

@@ -23,6 +23,7 @@ from sparsevae.validation import column_moments
 from ..tables import MIXED, make_table
 
 TINY = {"n_factors": 2, "hidden_sizes": (5,), "max_epochs": 4, "random_state": 0, "validation_fraction": 0.0}
+MANY = 3  # copies of rows, from which on they are weights in each step, and no copies
 KINDS = {"SparseVAE": SparseVAE, "VAE": VAE, "VSC": VSC, "OIVAE": OIVAE}
 
 
@@ -55,10 +56,12 @@ def test_moments_are_those_of_repeated_rows(weight, punch):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The weights sum to:sparsevae.exceptions.DataWarning")
 @pytest.mark.parametrize("punch", [np.asarray, holed], ids=["whole", "holes"])
 @pytest.mark.parametrize("name", KINDS)
 def test_loss_gradient_and_closed_forms_are_those_of_repeated_rows(name, likelihood, punch, weight):
     spec = MIXED if likelihood == "mixed" else likelihood
+    weight = MANY * weight
     X = make_table(likelihood)
     X = pd.DataFrame(punch(X), columns=X.columns) if likelihood == "mixed" else punch(X)
     index = np.repeat(np.arange(60), weight.astype(int))
@@ -87,11 +90,35 @@ def test_loss_gradient_and_closed_forms_are_those_of_repeated_rows(name, likelih
         torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_a_row_of_weight_zero_is_absent(weight):
+@pytest.mark.parametrize("punch", [np.asarray, holed], ids=["whole", "holes"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fit_with_few_copies_is_bit_by_bit_that_of_the_repeated_rows(name, punch, weight):
+    X = punch(make_table())
+    settings = {**TINY, "validation_fraction": 0.1}
+    weighted = fit(KINDS[name](**settings), X, sample_weight=weight)
+    repeated = fit(KINDS[name](**settings), np.repeat(X, weight.astype(int), axis=0))
+    assert weighted.history_.equals(repeated.history_)
+    np.testing.assert_array_equal(weighted.transform(X), repeated.transform(X))
+    np.testing.assert_array_equal(weighted.noise_variance_, repeated.noise_variance_)
+    np.testing.assert_allclose(weighted.effects_, repeated.effects_, rtol=1e-4, atol=1e-6)
+
+
+def test_groups_and_sizes_go_with_the_copies_of_their_rows(weight):
+    counts = make_table("poisson")
+    sides = {"groups": np.arange(60) % 2, "exposure": np.linspace(1.0, 2.0, 60)}
+    copies = {key: np.repeat(side, weight.astype(int)) for key, side in sides.items()}
+    model = VAE(**TINY, likelihood="poisson")
+    weighted = fit(model, counts, sample_weight=weight, **sides).transform(counts, **sides)
+    repeated = fit(model, np.repeat(counts, weight.astype(int), axis=0), **copies).transform(counts, **sides)
+    np.testing.assert_array_equal(weighted, repeated)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.5])
+def test_a_row_of_weight_zero_is_absent(weight, size):
     X = make_table()
     for kind in KINDS.values():
-        whole = fit(kind(**TINY), X, sample_weight=np.minimum(weight, 1.0))
-        part = fit(kind(**TINY), X[weight > 0], sample_weight=np.ones(int((weight > 0).sum())))
+        whole = fit(kind(**TINY), X, sample_weight=size * np.minimum(weight, 1.0))
+        part = fit(kind(**TINY), X[weight > 0], sample_weight=np.full(int((weight > 0).sum()), size))
         np.testing.assert_array_equal(whole.transform(X), part.transform(X))
 
 
@@ -119,8 +146,10 @@ def test_choice_among_candidates_is_that_of_repeated_rows(rng, weight):
     np.testing.assert_allclose(errors, again[2], rtol=1e-12)
 
 
-def test_linear_analyses_see_rows_as_often_as_they_count(weight):
-    X = make_table()
+@pytest.mark.filterwarnings("ignore:The weights sum to:sparsevae.exceptions.DataWarning")
+@pytest.mark.parametrize("times", [1, MANY])
+def test_linear_analyses_see_rows_as_often_as_they_count(weight, times):
+    X, weight = make_table(), times * weight
     data = VAE(**TINY)._prepare(X, sample_weight=weight)
     again = VAE(**TINY)._prepare(np.repeat(X, weight.astype(int), axis=0))
     got, expected = (np.sort(linear_inputs(d.everything), axis=0) for d in (data, again))

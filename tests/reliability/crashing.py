@@ -22,8 +22,9 @@ import pandas as pd
 
 from sparsevae import Run, SparseVAE, open_rows, read_table, stability
 from sparsevae.cli.report import _check_output
-from sparsevae.persistence import last_checkpoint, place, take_place
+from sparsevae.persistence import finish_replacement, last_checkpoint, place, take_place
 from sparsevae.report import build_content, output_files, write_report
+from sparsevae.report.drift_page import drift_files, write_drift
 from sparsevae.reproduction.results import Results
 from sparsevae.runs.files import FIT_FILES, STABILITY_FILES
 
@@ -97,8 +98,12 @@ class Fit(Scenario):
         others = {path.name for path in self.at.iterdir()} - {"run"}
         assert others <= {"run-2"}, others
         if others:  # finished work that did not get its name
-            assert Run.open(self.at / "run-2").model().n_factors == 3
+            assert self.is_new(Run.open(self.at / "run-2"))
         return "new" if which or others else "old"
+
+    def is_new(self, run: Run) -> bool:
+        """Whether a run is what `work` writes."""
+        return run.model().n_factors == 3
 
 
 class Save(Scenario):
@@ -258,6 +263,54 @@ class Transform(Scenario):
         return ("old", "new")[which]
 
 
+class Names(Fit):
+    """`name`: a run written again with another name of a factor, in every file that has it."""
+
+    def work(self) -> None:
+        run = Run.open(self.at / "run")
+        run.name_factors({self.names(run)[0]: "renamed"})
+
+    def look(self) -> str:
+        found = super().look()
+        run = Run.open(self.at / "run")
+        names = self.names(run)
+        header = (run.path / "loadings.csv").read_text("utf-8").splitlines()[0]
+        assert all(name in header for name in names)
+        assert [factor["name"] for factor in run.record["result"]["factors"]] == names
+        return "new" if self.is_new(run) else found
+
+    def is_new(self, run: Run) -> bool:
+        return "renamed" in self.names(run)
+
+    def names(self, run: Run) -> list[str]:
+        model = run.model()
+        return [str(name) for name in model.get_feature_names_out()[model.active_factors_]]
+
+
+class DriftPages(Scenario):
+    """``drift --force`` over a page with its content beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        found = self.models[0].drift(self.table.for_estimator())
+        self.write = lambda title: write_drift(found, self.at / "drift.html", title)
+
+    def reset(self) -> None:
+        super().reset()
+        self.write("A")
+
+    def work(self) -> None:
+        self.write("B")
+
+    def look(self) -> str:
+        page, beside = drift_files(self.at / "drift.html")
+        finish_replacement([page, beside])  # as the next command does
+        title = json.loads(beside.read_text("utf-8"))["title"]
+        assert f"<title>{title}" in page.read_text("utf-8")
+        assert {path.name for path in self.at.iterdir()} == {page.name, beside.name}
+        return {"A": "old", "B": "new"}[title]
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
     "fit": Fit,
     "save": Save,
@@ -266,6 +319,8 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "reproduce": Rows,
     "checkpoint": Checkpoints,
     "transform": Transform,
+    "name": Names,
+    "drift": DriftPages,
 }
 
 

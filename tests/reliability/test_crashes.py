@@ -14,7 +14,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="crashes are tri
 
 CRASHING = Path(__file__).with_name("crashing.py")
 # How many points each scenario has at least: a hook that sees nothing would find nothing.
-POINTS = {"fit": 30, "save": 10, "report": 15, "stability": 10, "reproduce": 4, "checkpoint": 10}
+POINTS = {
+    "fit": 30,
+    "save": 10,
+    "report": 15,
+    "stability": 10,
+    "reproduce": 4,
+    "checkpoint": 10,
+    "transform": 2,
+    "name": 20,
+    "drift": 6,
+}
 PAIRS = [
     (name, way)
     for name in POINTS

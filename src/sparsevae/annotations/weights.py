@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, DataWarning
 
-__all__ = ["check_exposure", "check_weights", "note_large_weights"]
+__all__ = ["are_large", "check_exposure", "check_weights", "note_large_weights"]
 
 _LARGE = 2.0  # mean weight above which weights are probably not frequencies
 
@@ -73,9 +73,14 @@ def check_exposure(exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
     return sizes
 
 
+def are_large(weight: np.ndarray) -> bool:
+    """Whether weights sum to so much that they probably count people, not copies of rows."""
+    return bool(weight.sum() > _LARGE * len(weight))
+
+
 def note_large_weights(weight: np.ndarray | None, depth: int) -> None:
     """Say that weights stand for copies of rows, where they look as if they stood for people."""
-    if weight is not None and weight.sum() > _LARGE * len(weight):
+    if weight is not None and are_large(weight):
         warnings.warn(
             f"The weights sum to {weight.sum():g} for {len(weight)} rows, and each counts as so many copies "
             "of its row. Survey weights that count people make a table look larger than it is: scale them to "

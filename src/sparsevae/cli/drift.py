@@ -19,7 +19,8 @@ from sparsevae.cli.options import (
     TableArgument,
 )
 from sparsevae.exceptions import DataError
-from sparsevae.report.drift_page import write_drift
+from sparsevae.persistence import check_writable, finish_replacement
+from sparsevae.report.drift_page import drift_files, write_drift
 from sparsevae.runs import Run
 
 __all__ = ["drift"]
@@ -72,5 +73,10 @@ def drift(
 def _check_output(path: Path, *, force: bool) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"Expected an output file that ends in .html; got {path.name}.")
-    if path.exists() and not force:
-        raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
+    named = drift_files(path)
+    if path.parent.is_dir():
+        finish_replacement(named)
+    there = [other for other in named if other.exists()]
+    if there and not force:
+        raise DataError(f"Expected new files for the output; {there[0]} exists. Add --force to replace them.")
+    check_writable(path)

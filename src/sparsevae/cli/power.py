@@ -12,7 +12,7 @@ from sparsevae.cli.console import is_watched, one_sentence_errors, print_json, s
 from sparsevae.cli.options import JsonOption
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.persistence import replacing
+from sparsevae.persistence import check_writable, replacing
 from sparsevae.plotting import plot_power
 from sparsevae.runs import Run
 from sparsevae.sample_size import Draw, design
@@ -62,6 +62,9 @@ def power(
             "--features 5."
         )
     lengths = _lengths(rows)
+    for path in (output, plot):
+        if path is not None:
+            check_writable(path)
     source: SparseVAE | Draw
     if run is not None:
         source = Run.open(run).model()

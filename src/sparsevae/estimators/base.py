@@ -488,7 +488,7 @@ class FactorEstimator(TableEstimator):
             settle_groups_(self.module_, data.everything.first(_ROWS_OF_GROUPS))
 
         def codes_of(own: FitData, kind: type[Codes] = Codes) -> Codes:
-            sides = (own.source.weight, own.source.group, own.source.exposure)
+            sides = (own.weight, own.source.group, own.source.exposure)
             arrays = (None if side is None else side.numpy() for side in sides)
             weight, group, exposure = arrays
             return kind(self.module_, own.source.X, weight, group, exposure, own.positions)

@@ -125,9 +125,9 @@ class NeuralEstimator(FactorEstimator):
 
     def _finish(self, codes: Codes, data: FitData) -> None:
         module, observation = self.module_, self.module_.observation
-        rows = data.everything.rows[:_ROWS_READ].numpy()
+        rows = data.rows_to_read(_ROWS_READ)
         z = torch.as_tensor(codes.means(rows))
-        weight = None if data.source.weight is None else data.source.weight[torch.as_tensor(rows)]
+        weight = None if data.weight is None else data.weight[torch.as_tensor(rows)]
         noise = module.noise_variance.double() * observation.scale.double().square()
         self.noise_variance_ = np.where(observation.real_columns, noise.numpy(), np.nan)
         self.active_factors_ = np.flatnonzero(self._in_use(z.numpy()))

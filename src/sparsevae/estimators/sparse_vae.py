@@ -431,7 +431,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     def _finish(self, codes: Codes, data: FitData) -> None:
         module, observation = self.module_, self.module_.observation
-        rows = data.everything.rows[:_ROWS_READ].numpy()
+        rows = data.rows_to_read(_ROWS_READ)
         batch = codes.batch(rows)
         self._order_factors(batch)
         outputs = Outputs(module, torch.as_tensor(codes.means(rows)), batch.weight)

@@ -189,7 +189,7 @@ def describe(model: _HasParameters) -> dict[str, str]:
 def fingerprint(data: FitData) -> str:
     """Checksum of the rows of a fit with their weights, groups and sizes."""
     source, digest = data.source, hashlib.sha256()
-    for array in (*_parts(source.X), source.weight, source.group, source.exposure):
+    for array in (*_parts(source.X), data.weight, source.group, source.exposure):
         if array is None:
             digest.update(b"none")
             continue

@@ -16,6 +16,7 @@ from torch import Tensor
 from sparsevae.aliases import Matrix, State
 from sparsevae.annotations.levels import count_levels
 from sparsevae.annotations.missing import empty_rows, has_missing
+from sparsevae.annotations.weights import are_large
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
 from sparsevae.likelihoods import Levels, Likelihood, get_likelihood
 from sparsevae.modules import LatentModule, Observation
@@ -76,6 +77,8 @@ class FitData:
     sample : FitData or None
         Of a table on disk: some of its rows, drawn at random, in memory. Axes, starts and what is read off a
         fit come from these; the gradient phases go over all rows.
+    weight : Tensor of shape (n_samples,) or None
+        How often each row of the table counts. The rows of a fit have these weights too, or come as often.
     positions : integer ndarray or None
         Of a sample: where its rows are in the table.
     passes : float
@@ -95,9 +98,15 @@ class FitData:
     generator: torch.Generator
     random_state: np.random.RandomState
     batch_size: int
+    weight: Tensor | None = None
     sample: FitData | None = None
     positions: np.ndarray | None = None
     passes: float = 1.0
+
+    def rows_to_read(self, most: int) -> np.ndarray:
+        """Positions of at most so many rows, each once, in the order of the fit."""
+        rows = self.everything.rows[:most].numpy()
+        return rows[np.sort(np.unique(rows, return_index=True)[1])]
 
     @property
     def in_memory(self) -> FitData:
@@ -170,7 +179,7 @@ def prepare(
     random_state : RandomState
     device : torch.device
     weight : ndarray of shape (n_samples,), optional
-        How often each row counts.
+        How often each row counts. Whole numbers of at most two on average let rows come as often.
     group : integer ndarray of shape (n_samples,), optional
         Group of each row, numbered from 0.
     group_shifts : bool
@@ -190,11 +199,15 @@ def prepare(
     """
     generator = torch.Generator().manual_seed(int(random_state.randint(2**31 - 1)))
     kept = _rows_to_fit(X, likelihood, weight, sized=size_factors and exposure is None)
+    given = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+    all_rows = len(kept) == X.shape[0]
+    if weight is not None and not is_stored(X) and _are_few_copies(weight):
+        kept, weight, all_rows = np.repeat(kept, weight[kept].astype(np.intp)), None, False
     if is_stored(X):
         mean, variance = column_moments(X, _shares(X, kept, weight))
     else:
         own = None if weight is None else weight[kept]
-        mean, variance = column_moments(X if len(kept) == X.shape[0] else X[kept], own)
+        mean, variance = column_moments(X if all_rows else X[kept], own)
     constant = constant_columns(mean, variance)
     if constant.any():
         names = shown([feature_names[int(j)] for j in np.flatnonzero(constant)])
@@ -226,6 +239,7 @@ def prepare(
         "observed_fraction": _observed_fraction(X, kept, weight).to(device) if source.has_missing else None,
         "first_parameters": {} if levels is None else _level_parameters(X, kept, likelihood, levels, weight),
         "group_shift": None if shift is None else shift.to(device),
+        "weight": given,
         "generator": generator,
         "random_state": random_state,
         "batch_size": batch_size,
@@ -339,7 +353,7 @@ def _cut_stored(source: RowSource, kept: Positions, validation_fraction: float, 
         everything=Batches(local, own, batch_size, generator),
         positions=positions,
         passes=(len(kept) - n_validation) / n_sample,
-        **known,
+        **{**known, "weight": local.weight},
     )
     left_out = np.zeros(X.shape[0], dtype=bool)
     if not isinstance(kept, range):
@@ -390,6 +404,15 @@ def _rows_to_fit(X: Matrix, likelihood: Likelihood, weight: np.ndarray | None, *
             "Check that the table was read as it should."
         )
     return kept
+
+
+def _are_few_copies(weight: np.ndarray) -> bool:
+    """Whether weights are those of a table whose rows are repeated, a few times each.
+
+    Such a fit is then, step by step, that of the repeated table: the same rows are held out and in each half.
+    With many copies all halves would have the same rows, and whatever they show would seem to return.
+    """
+    return bool((weight == np.rint(weight)).all()) and not are_large(weight)
 
 
 def _rows_with_counts(X: Matrix, likelihood: Likelihood) -> np.ndarray:

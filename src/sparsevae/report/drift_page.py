@@ -9,11 +9,11 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from sparsevae.inspection.drift import Drift
-from sparsevae.persistence import replacing
+from sparsevae.persistence import replacing_together
 from sparsevae.report.render import read_template
 from sparsevae.validation import visible
 
-__all__ = ["render_drift", "write_drift"]
+__all__ = ["drift_files", "render_drift", "write_drift"]
 
 _SHOWN = 50  # features on the page, the clearest first; all that have broken are
 
@@ -44,8 +44,13 @@ def render_drift(drift: Drift, title: str) -> str:
     )
 
 
+def drift_files(path: Path) -> list[Path]:
+    """What `write_drift` writes for a page of this name: the page, and its content as JSON beside it."""
+    return [path, path.with_suffix(".json")]
+
+
 def write_drift(drift: Drift, path: Path, title: str) -> list[Path]:
-    """Write the page, and its content as JSON beside it.
+    """Write the page, and its content as JSON beside it: both, or neither.
 
     Parameters
     ----------
@@ -59,12 +64,11 @@ def write_drift(drift: Drift, path: Path, title: str) -> list[Path]:
     list of Path
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".json")
     text = json.dumps({"title": title, **drift.to_dict()}, indent=1, ensure_ascii=False, default=_plain)
-    for target, content in ((path, render_drift(drift, title)), (beside, text + "\n")):
-        with replacing(target) as partial:
-            partial.write_text(content, "utf-8")
-    return [path, beside]
+    with replacing_together(drift_files(path)) as (page, beside):
+        page.write_text(render_drift(drift, title), "utf-8")
+        beside.write_text(text + "\n", "utf-8")
+    return drift_files(path)
 
 
 def _plain(value: object) -> object:
