@@ -57,11 +57,12 @@ from sparsevae.fitting.plan import expected_seconds
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
 from sparsevae.io import TableFile, read_table, suggest_likelihood
+from sparsevae.io.suggestion import suggest_by_view
 from sparsevae.persistence import last_checkpoint, recover_place, remove_checkpoints, take_place
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES, estimate_size
 from sparsevae.runs.unfinished import check_unfinished, checkpoint_place, is_finished
-from sparsevae.runs.workbook import check_workbook, write_workbook
+from sparsevae.runs.workbook import check_size, check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
 from sparsevae.training.processes import first_says, is_helper, is_one_of_several, join_processes
@@ -117,7 +118,9 @@ def fit(
     write_to: Annotated[
         Path | None,
         typer.Option(
-            "--write-h5ad", metavar="FILE.h5ad", help="Also write the factors into a copy of an H5AD table."
+            "--write-h5ad",
+            metavar="FILE.h5ad",
+            help="Also write the factors into a copy of an H5AD table; of H5MU, FILE.h5mu.",
         ),
     ] = None,
     excel: Annotated[
@@ -187,16 +190,18 @@ def fit(
             place = until_written.enter_context(take_place(out, "run"))
             check_place(out, force=force)  # again: finished work that was left there may have got its name
             data = read_table(table, **reading)
+        if excel is not None:
+            check_size(*data.shape)
         X = data.for_estimator()
-        views = None if view_separator is None else _views_of(data, view_separator)
+        views = data.views if view_separator is None else _views_of(data, view_separator)
         if settings.get("likelihood", "auto") == "auto":
             settings["likelihood"], reason = _likelihood_for(data)
-            note = f"The likelihood is {settings['likelihood']}, because {reason}."
+            note = f"The likelihood is {reason}."
             say_table(data, f"{note} (--likelihood NAME for another.)")
         else:
             note = f"The likelihood is {settings['likelihood']}, as asked."
             say_table(data)
-        if views is not None:
+        if view_separator is not None and views is not None:
             counts = Counter(views).items()
             say("  Views and their features: " + ", ".join(f"{view} {count}" for view, count in counts) + ".")
         with collect_warnings() as messages:
@@ -349,10 +354,14 @@ def _say_duration(seconds: float, max_epochs: int | None) -> None:
         )
 
 
-def _likelihood_for(data: TableFile) -> tuple[str, str]:
+def _likelihood_for(data: TableFile) -> tuple[str | dict[str, list[int]], str]:
+    """A likelihood, and in words which and why."""
     if data.options.text is not None:
-        return "multinomial", "the values are counts of words in documents"
-    return suggest_likelihood(data.X)
+        return "multinomial", "multinomial, because the values are counts of words in documents"
+    if data.views is not None:
+        return suggest_by_view(data.X, data.views)
+    name, reason = suggest_likelihood(data.X)
+    return name, f"{name}, because {reason}"
 
 
 def _announce_stop() -> None:

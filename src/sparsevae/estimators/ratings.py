@@ -40,7 +40,7 @@ class RatingsMixin(SparseFit):
         filter_seen : bool
             Whether what a row has (is not zero) is left out.
         items : sequence of int or str, optional
-            Features to choose from, by position or name.
+            Features to choose from, by position or name: at least one.
         explain : bool
             Whether to say why.
 
@@ -107,6 +107,11 @@ class RatingsMixin(SparseFit):
     def _candidates(self, items: Sequence[int | str] | np.ndarray | None) -> np.ndarray:
         chosen = np.full(len(self.mask_), items is None)
         if items is not None:
+            if isinstance(items, str) or not len(items):
+                raise ParameterError(
+                    f"Expected items to be features to choose from, at least one; got {items!r}. Pass for "
+                    "example items=[0, 1], or leave it out for all."
+                )
             chosen[[self._feature_position(item) for item in items]] = True
         return chosen
 

@@ -116,7 +116,7 @@ class ResultsMixin(SparseFit):
         direction : {"any", "up", "down"}
             Test all features of a factor, or those that rise, or fall, with it.
         min_size : int
-            Sets with fewer features of the fit are not tested.
+            Sets with fewer features of the fit are not tested; their number is logged.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from sparsevae.io.table import blocks_of_values
 from sparsevae.stored import StoredTable, is_stored
 from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
-__all__ = ["suggest_likelihood"]
+__all__ = ["suggest_by_view", "suggest_likelihood"]
 
 _FEW_LEVELS = 10  # of a column, up to which whole numbers look like answers on a scale
 
@@ -80,6 +80,33 @@ def suggest_likelihood(X: np.ndarray | pd.DataFrame | sparse.spmatrix | StoredTa
             "in documents consider multinomial",
         )
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
+
+
+def suggest_by_view(
+    X: np.ndarray | sparse.spmatrix, views: Sequence[str]
+) -> tuple[str | dict[str, list[int]], str]:
+    """Suggest a likelihood for each view of the features.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+    views : sequence of length n_features
+
+    Returns
+    -------
+    likelihood : str or dict
+        One name, or from each name to the positions of its features.
+    words : str
+        Which view has which, and why.
+    """
+    labels, words = np.asarray(views), []
+    columns: dict[str, list[int]] = {}
+    for view in dict.fromkeys(views):
+        own = np.flatnonzero(labels == view)
+        kind, reason = suggest_likelihood(X[:, own])
+        columns.setdefault(kind, []).extend(own.tolist())
+        words.append(f"{kind} for {view}, because {reason}")
+    return (next(iter(columns)) if len(columns) == 1 else columns), "; ".join(words)
 
 
 def _looked_at(X: Matrix) -> Iterator[np.ndarray]:

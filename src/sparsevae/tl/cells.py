@@ -13,6 +13,7 @@ from sparsevae.aliases import JSON, Parameters
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io import suggest_likelihood
+from sparsevae.io.suggestion import suggest_by_view
 from sparsevae.io.table import list_names
 from sparsevae.tl.annotations import annotate, describe, load_model, write_factors
 from sparsevae.tl.tables import Cells, check_kind, read_cells
@@ -79,7 +80,7 @@ def sparse_vae(
     cells = read_cells(target, layer=layer, use_var=use_var)
     chosen, why = _likelihood(cells, likelihood)
     if why:
-        logger.info("The likelihood is %s, because %s.", chosen, why)
+        logger.info("%s", why)
     model = SparseVAE(n_factors, likelihood=chosen, **parameters)
     codes = model.fit_codes(cells.X, feature_names=cells.names, **_groups(target, batch_key))
     if cells.views is not None:
@@ -155,23 +156,26 @@ def project(
 
 
 def _likelihood(cells: Cells, wanted: str | Parameters) -> tuple[Any, str]:
-    """What to fit, and why where it was chosen here."""
+    """What to fit, and a sentence on why where it was chosen here."""
     if isinstance(wanted, Mapping) and cells.views is not None and set(wanted) == set(cells.views):
         kinds = {str(view): str(kind) for view, kind in wanted.items()}
     elif wanted != "auto":
         return wanted, ""
-    elif cells.views is None:
-        return suggest_likelihood(cells.X)
     else:
-        views = np.asarray(cells.views)
-        kinds = {
-            view: suggest_likelihood(cells.X[:, np.flatnonzero(views == view)])[0]
-            for view in dict.fromkeys(cells.views)
-        }
+        return _suggest(cells)
     columns: dict[str, list[int]] = {}
     for j, view in enumerate(cells.views or ()):
         columns.setdefault(kinds[view], []).append(j)
-    return (next(iter(columns)) if len(columns) == 1 else columns), "of the values of each modality"
+    return (next(iter(columns)) if len(columns) == 1 else columns), ""
+
+
+def _suggest(cells: Cells) -> tuple[Any, str]:
+    """A likelihood by the values, and a sentence on it."""
+    if cells.views is not None:
+        likelihood, words = suggest_by_view(cells.X, cells.views)
+        return likelihood, f"The likelihood is {words}."
+    likelihood, reason = suggest_likelihood(cells.X)
+    return likelihood, f"The likelihood is {likelihood}, because {reason}."
 
 
 def _groups(adata: Any, batch_key: str | None) -> JSON:
