@@ -257,6 +257,22 @@ def test_what_is_not_there_is_said(options, message):
         sparse_vae(make_cells(), 2, **{"layer": "counts", **options}, **QUICK)
 
 
+def test_cells_without_a_batch_are_refused():
+    for batch in (pd.Categorical([None, "x"] * 25), np.array([np.nan, "x"] * 25, dtype=object)):
+        cells = make_cells()
+        cells.obs["batch"] = batch
+        with pytest.raises(DataError, match=r"in obs\['batch'\]; 25 have none, the first is 'cell0'"):
+            sparse_vae(cells, 2, layer="counts", batch_key="batch", **QUICK)
+
+
+@pytest.mark.parametrize("key", ["", "a/b", 3, None])
+def test_keys_that_no_file_can_hold_are_refused(fitted, key):
+    with pytest.raises(ParameterError, match="Expected key_added to be a name without '/'"):
+        sparse_vae(make_cells(), 2, layer="counts", key_added=key, **QUICK)
+    with pytest.raises(ParameterError, match="key_added"):
+        project(make_cells(), fitted, key_added=key)
+
+
 def test_duplicate_genes_are_refused():
     cells = make_cells()
     cells.var_names = ["A", "A", *"CDEFGH"]

@@ -76,6 +76,7 @@ def sparse_vae(
     >>> model = sparsevae.tl.load_model(adata)  # doctest: +SKIP
     """
     check_kind(adata)
+    _check_key("key_added", key_added)
     target = (adata.to_memory() if adata.isbacked else adata.copy()) if copy else adata
     cells = read_cells(target, layer=layer, use_var=use_var)
     chosen, why = _likelihood(cells, likelihood)
@@ -133,6 +134,7 @@ def project(
         If genes of the fit are missing; the message names them.
     """
     check_kind(adata)
+    _check_key("key_added", key_added)
     fitted, fitted_layer = _fitted(model, key)
     if not hasattr(fitted, "feature_names_in_"):
         raise ParameterError(
@@ -186,7 +188,22 @@ def _groups(adata: Any, batch_key: str | None) -> JSON:
             f"Expected a column '{batch_key}' in obs, with the batch of each cell; there is "
             f"{list_names(list(adata.obs.columns)) or 'none'}. Name one of them."
         )
+    missing = np.flatnonzero(adata.obs[batch_key].isna())
+    if len(missing):
+        raise DataError(
+            f"Expected a batch for every cell in obs['{batch_key}']; {len(missing)} "
+            f"{'has' if len(missing) == 1 else 'have'} none, the first is "
+            f"{list_names([str(adata.obs_names[missing[0]])])}. Fill them in, or leave these cells out."
+        )
     return {"groups": adata.obs[batch_key].astype(str).to_numpy()}
+
+
+def _check_key(name: str, key: object) -> None:
+    """Refuse a key that an H5AD file could not hold, or would take for a path."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ParameterError(
+            f"Expected {name} to be a name without '/'; got {key!r}. Pass for example 'sparsevae'."
+        )
 
 
 def _fitted(model: SparseVAE | str, key: str) -> tuple[SparseVAE, str | None]:
