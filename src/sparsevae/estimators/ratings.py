@@ -55,9 +55,9 @@ class RatingsMixin(SparseFit):
             At most three rows for each row and item, one per factor without which it would fall: ``row``,
             ``rank``, ``item``, ``score``, ``factor``, its ``contribution``, the ``rank_without`` that the
             item would have if this factor were at its mean, and ``because``, what the row has of this
-            factor. The score is ``base`` (what everybody gets), the contributions and ``rest``. A row
-            without a factor is an item that keeps its rank whichever factor is taken away: by popularity, or
-            because others fall with it.
+            factor, empty where what it lacks has settled the factor. The score is ``base`` (what everybody
+            gets), the contributions and ``rest``. A row without a factor is an item that keeps its rank
+            whichever factor is taken away: by popularity, or because others fall with it.
         """
         codes = self.codes(X)
         check_positive("n", n, integer=True)
