@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import anndata
 import mudata
@@ -13,7 +14,7 @@ from scipy import sparse
 
 from sparsevae.exceptions import DataError
 from sparsevae.io import read_table
-from sparsevae.io.suggestion import suggest_by_view
+from sparsevae.io.suggestion import suggest_by_view, suggest_for_table
 
 COUNTS = np.random.default_rng(0).poisson(0.5, size=(12, 4)).astype(np.float32)
 LEVELS = np.random.default_rng(1).standard_normal((12, 2)).astype(np.float32)
@@ -55,6 +56,10 @@ def test_each_view_has_the_likelihood_of_its_values(tmp_path):
     assert "gaussian for protein, because some values are negative" in words
     alone, _ = suggest_by_view(table.X[:, 4:], ["one", "two"])
     assert alone == "gaussian"
+    assert suggest_for_table(table) == (likelihood, words)
+    whole, words = suggest_for_table(replace(table, views=None))
+    assert whole == "gaussian"
+    assert words == "gaussian, because some values are negative"
 
 
 def test_what_is_not_there_is_said(tmp_path):

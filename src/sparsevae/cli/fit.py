@@ -56,8 +56,8 @@ from sparsevae.exceptions import DataError, DivergenceError, ProcessError
 from sparsevae.fitting.plan import expected_seconds
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
-from sparsevae.io import TableFile, read_table, suggest_likelihood
-from sparsevae.io.suggestion import suggest_by_view
+from sparsevae.io import TableFile, read_table
+from sparsevae.io.suggestion import suggest_for_table
 from sparsevae.persistence import last_checkpoint, recover_place, remove_checkpoints, take_place
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES, estimate_size
@@ -195,7 +195,7 @@ def fit(
         X = data.for_estimator()
         views = data.views if view_separator is None else _views_of(data, view_separator)
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], reason = _likelihood_for(data)
+            settings["likelihood"], reason = suggest_for_table(data)
             note = f"The likelihood is {reason}."
             say_table(data, f"{note} (--likelihood NAME for another.)")
         else:
@@ -289,7 +289,7 @@ def _take_part(
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], _ = _likelihood_for(data)
+            settings["likelihood"], _ = suggest_for_table(data)
         model = SparseVAE(**{"random_state": 0, **settings})
         names = None if hasattr(X, "columns") else data.feature_names
         model.fit(
@@ -352,16 +352,6 @@ def _say_duration(seconds: float, max_epochs: int | None) -> None:
             f"  That takes about {round(seconds / 60)} minutes on one core of a laptop. Fewer features make "
             "it shorter, --max-epochs 100 ends it early."
         )
-
-
-def _likelihood_for(data: TableFile) -> tuple[str | dict[str, list[int]], str]:
-    """A likelihood, and in words which and why."""
-    if data.options.text is not None:
-        return "multinomial", "multinomial, because the values are counts of words in documents"
-    if data.views is not None:
-        return suggest_by_view(data.X, data.views)
-    name, reason = suggest_likelihood(data.X)
-    return name, f"{name}, because {reason}"
 
 
 def _announce_stop() -> None:

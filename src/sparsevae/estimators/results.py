@@ -99,7 +99,7 @@ class ResultsMixin(SparseFit):
         check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
         table = (X if isinstance(X, Codes) else self.codes(X)).in_memory.X
-        if (table.data if sparse.issparse(table) else np.asarray(table)).min(initial=0) < 0:
+        if np.asarray(table.data if sparse.issparse(table) else table).min(initial=0) < 0:
             raise DataError(
                 "Expected counts, or zeros and ones, where 0 says that a feature does not occur; got "
                 "negative values. Coherence is for words and other things that occur or do not."
