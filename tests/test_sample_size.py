@@ -74,6 +74,15 @@ def test_what_cannot_be_simulated_is_refused():
         design(1, 2, loading=1.2)
 
 
+def test_a_pilot_without_a_factor_is_refused_before_anything_is_fitted(linear_model):
+    rng = np.random.default_rng(0)
+    noise, z = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
+    with pytest.raises(
+        ParameterError, match=r"pilot fit with at least one factor.*sample_size\.design\(3, 5\)"
+    ):
+        power(linear_model(noise, z, np.zeros((4, 2))), [100], 1, estimator=SparseVAE(max_epochs=0))
+
+
 def test_the_command_answers_in_one_sentence(tmp_path):
     typed = ("power", "--factors", 1, "--features", 4, "--loading", 0.8, "--rows", "60,30", "--tables", 1)
     files = ("-o", tmp_path / "p.csv", "--plot", tmp_path / "p.png", "--max-epochs", 6)
@@ -90,3 +99,22 @@ def test_the_command_answers_in_one_sentence(tmp_path):
     assert json.loads(again.stdout)["table"][0]["n_samples"] == 30
     assert "either a run or a design" in refusal("power")
     assert "commas between them" in refusal("power", "-k", 2, "--rows", "many")
+
+
+def test_what_cannot_be_written_is_refused_before_the_fits(tmp_path):
+    typed = ("power", "--factors", 1, "--features", 4, "--rows", "30", "--tables", 1, "--max-epochs", 6)
+    for wrong, said in (
+        (("--rows", "30,5"), "Expected --rows of at least 10; got 5."),
+        (("--goal", 2), "Expected --goal to be a share"),
+        (("-o", tmp_path / "p.txt"), "Expected --output to end in .csv; got p.txt."),
+        (("--plot", tmp_path / "p.doc"), "Expected --plot to end in .png, .svg, .pdf; got p.doc."),
+        (("-o", tmp_path), "Expected --output to end in .csv"),
+    ):
+        result = invoke(*typed, *wrong)
+        assert result.exit_code == 1
+        assert said in result.stderr
+        assert "Fitting" not in result.stderr
+    result = invoke(*typed, "-o", tmp_path / "new" / "deep" / "p.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "Fitting 1 simulated table of 30 rows" in result.stderr
+    assert (tmp_path / "new" / "deep" / "p.csv").exists()

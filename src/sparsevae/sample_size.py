@@ -19,7 +19,10 @@ from sparsevae.inspection.simulation import draw_rows
 from sparsevae.metrics import spearman_mcc, support_f1
 from sparsevae.validation import check_fraction, check_positive
 
-__all__ = ["Draw", "Power", "design", "power"]
+__all__ = ["SHORTEST", "Draw", "Power", "design", "power"]
+
+SHORTEST = 10
+"""Rows of the shortest table that is simulated."""
 
 Draw = Callable[[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 """From a number of rows and a seed to a table, the factors as the truth would estimate them, and the "
@@ -124,24 +127,26 @@ def power(
     for here: the answer is about factors as strong as those that it has found.
     """
     lengths = sorted({int(n) for n in n_samples})
-    if not lengths or lengths[0] < 10:
+    if not lengths or lengths[0] < SHORTEST:
         raise ParameterError(
-            f"Expected lengths of at least 10 rows; got {list(n_samples)}. Pass for example [100, 400]."
+            f"Expected lengths of at least {SHORTEST} rows; got {list(n_samples)}. Pass for example "
+            "[100, 400]."
         )
     check_positive("n_tables", n_tables, integer=True)
     check_fraction("goal", goal)
     draw = _from_fit(source) if isinstance(source, SparseVAE) else source
     fresh = estimator if estimator is not None else source if isinstance(source, SparseVAE) else SparseVAE()
-    jobs = [(n, random_state + 1000 * i + t) for i, n in enumerate(lengths) for t in range(n_tables)]
-    # The longest first: the bar's estimate of the time left then errs on the safe side.
-    bar = tqdm(sorted(jobs, reverse=True), unit="fit", dynamic_ncols=True, disable=not verbose)
-    runs = pd.DataFrame([_try(clone(fresh), draw, n, seed) for n, seed in bar])
     support = draw(10, random_state)[2]
     n_factors = int(support.any(0).sum())
     if not n_factors:
         raise ParameterError(
-            "Expected a pilot fit with at least one factor; got one without. Nothing can be found."
+            "Expected a pilot fit with at least one factor; got one without. Describe a design instead: "
+            "sparsevae.sample_size.design(3, 5), on the command line --factors 3 --features 5."
         )
+    jobs = [(n, random_state + 1000 * i + t) for i, n in enumerate(lengths) for t in range(n_tables)]
+    # The longest first: the bar's estimate of the time left then errs on the safe side.
+    bar = tqdm(sorted(jobs, reverse=True), unit="fit", dynamic_ncols=True, disable=not verbose)
+    runs = pd.DataFrame([_try(clone(fresh), draw, n, seed) for n, seed in bar])
     return Power(runs.sort_values(["n_samples", "seed"], ignore_index=True), n_factors, float(goal))
 
 

@@ -42,4 +42,5 @@ def test_films_are_recommended_and_explained(real_data, capsys):
     assert results["SparseVAE"] > results["popularity"]
     assert results["deletion"] >= 0.95
     assert results["explained"] > 0.5
+    assert results["evidence"] > 0.8
     assert "NDCG@100" in capsys.readouterr().out

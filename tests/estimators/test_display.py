@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sparsevae import SparseVAE
+from sparsevae.exceptions import ParameterError
 from sparsevae.report import build_content
 
 
@@ -30,6 +31,12 @@ def test_a_page_is_written_from_python(model, make_table, tmp_path):
 
 def test_a_page_without_the_table_says_so(model, tmp_path):
     assert "made without the data" in model.report(tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_page_has_the_ending_of_a_page(model, tmp_path):
+    with pytest.raises(ParameterError, match=r"Expected path to end in .html; got 'page.txt'"):
+        model.report(tmp_path / "page.txt")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_notebook_shows_the_factors(model):

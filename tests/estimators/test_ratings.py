@@ -79,6 +79,11 @@ def test_only_the_items_asked_for_are_shown(model, liked):
     assert set(ids.ravel()) <= {0, 3, -1}
     with pytest.raises(ParameterError, match=r"a feature by its name or a position below 8; got 'opera'"):
         model.recommend(liked[2], 2, items=["opera"])
+    for nothing in ([], "love 1", np.array([], dtype=int)):
+        with pytest.raises(
+            ParameterError, match="Expected items to be features to choose from, at least one"
+        ):
+            model.recommend(liked[2], 2, items=nothing)
 
 
 def test_a_score_is_the_sum_of_its_parts(model, liked):

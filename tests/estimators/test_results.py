@@ -52,6 +52,11 @@ def test_a_model_of_version_0_1_asks_for_the_table(request):
 # -- words ---------------------------------------------------------------------------------------------------
 
 
+def test_coherence_of_values_below_zero_is_refused(fitted, make_table):
+    with pytest.raises(DataError, match="where 0 says that a feature does not occur; got negative values"):
+        fitted("gaussian").coherence(make_table())
+
+
 def test_coherence_is_npmi_of_the_strongest_rising_features(trained, make_table):
     model, X = trained("multinomial"), make_table("multinomial", n_samples=200)
     found = model.coherence(X, n=3)

@@ -120,4 +120,14 @@ def test_the_tables_go_to_a_workbook(tmp_path):
     factors = pd.read_csv(tmp_path / "run" / "factors.csv", index_col=0)
     np.testing.assert_allclose(sheets["factors"], factors, rtol=1e-5)
     assert "exists. Add --force" in refusal(*typed, "--out", tmp_path / "b")
+    # A run that is there, and whose factors have got names since.
+    assert invoke("name", tmp_path / "run", "0==2+2").exit_code == 0
+    again = ("report", tmp_path / "run", "-o", tmp_path / "page.html", "--excel", tmp_path / "again.xlsx")
+    assert invoke(*again).exit_code == 0
+    named = pd.read_excel(tmp_path / "again.xlsx", sheet_name=None, index_col=0)
+    assert list(named) == list(sheets)
+    assert named["factors"].columns[0] == named["verdicts"].index[0] == "=2+2"
+    np.testing.assert_allclose(named["factors"], sheets["factors"], rtol=1e-5)
+    np.testing.assert_array_equal(named["loadings"], sheets["loadings"])
+    assert "exists. Add --force" in refusal(*again[:3], tmp_path / "new.html", *again[4:])
     assert "ends in .xlsx" in refusal("fit", tmp_path / "t.csv", "--out", tmp_path / "b", "--excel", "x.csv")

@@ -45,6 +45,12 @@ def test_sets_of_unknown_genes_are_refused():
         compare_sets({"a": np.array([0])}, {"T": ["CD3D", "CD3E", "CD3G"]}, FEATURES)
 
 
+def test_sets_that_are_not_tested_are_said_to_be(caplog):
+    with caplog.at_level("INFO", logger="sparsevae"):
+        compare_sets({"a": np.array([0, 1])}, SETS, FEATURES)
+    assert caplog.messages == ["2 of 4 sets are not tested: fewer than 3 of their features are in the fit."]
+
+
 def test_no_sets_are_refused():
     with pytest.raises(DataError, match="Expected at least one set of features; got none"):
         compare_sets({"a": np.array([0])}, {}, FEATURES)

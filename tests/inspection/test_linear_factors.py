@@ -41,10 +41,24 @@ def test_noise_has_no_factor_and_constants_do_no_harm(rng):
     assert sparsevae.parallel_analysis(noise, quantile=0.99, n_permutations=200) == 0
 
 
+def test_answers_with_holes_are_those_of_the_rows_that_have_both(table, rng):
+    holes = np.where(rng.random(table.shape) < 0.1, np.nan, table)
+    found = sparsevae.parallel_analysis(holes)
+    assert found == 2
+    correlation = pd.DataFrame(holes).corr().to_numpy()
+    expected = np.sort(np.linalg.eigvalsh(correlation))[::-1]
+    # The means are of each column, not of each pair, and rounding is all that differs otherwise.
+    np.testing.assert_allclose(found.table["eigenvalue"], expected, atol=0.05)
+    masked = sparsevae.parallel_analysis(np.ma.masked_array(table, np.isnan(holes)))
+    pd.testing.assert_frame_equal(masked.table, found.table)
+    empty = np.column_stack([holes, np.full(len(holes), np.nan)])
+    assert sparsevae.parallel_analysis(empty) == 2
+
+
 def test_tables_that_cannot_be_analysed_are_refused(table):
     with pytest.raises(DataError, match="at least two rows and two columns"):
         sparsevae.parallel_analysis(table[:, :1])
-    table[0, 3] = np.nan
+    table[0, 3] = np.inf
     with pytest.raises(DataError, match="columns 'd'"):
         sparsevae.parallel_analysis(pd.DataFrame(table, columns=list("abcdefgh")))
     with pytest.raises(DataError, match="every column to hold numbers"):

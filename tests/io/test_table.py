@@ -123,7 +123,6 @@ def test_a_damaged_h5ad_matrix_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "name, remedy",
     [
-        ("cells.h5mu", "Fit MuData from Python: sparsevae.tl.sparse_vae"),
         ("answers.xls", "Save it as .xlsx"),
         ("notes.doc", "Save the table as CSV"),
     ],

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import sparsevae
-from sparsevae import SparseVAE
+from sparsevae import Run, SparseVAE
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
 from sparsevae.tl import load_model, project, sparse_vae
 
@@ -257,6 +257,22 @@ def test_what_is_not_there_is_said(options, message):
         sparse_vae(make_cells(), 2, **{"layer": "counts", **options}, **QUICK)
 
 
+def test_cells_without_a_batch_are_refused():
+    for batch in (pd.Categorical([None, "x"] * 25), np.array([np.nan, "x"] * 25, dtype=object)):
+        cells = make_cells()
+        cells.obs["batch"] = batch
+        with pytest.raises(DataError, match=r"in obs\['batch'\]; 25 have none, the first is 'cell0'"):
+            sparse_vae(cells, 2, layer="counts", batch_key="batch", **QUICK)
+
+
+@pytest.mark.parametrize("key", ["", "a/b", 3, None])
+def test_keys_that_no_file_can_hold_are_refused(fitted, key):
+    with pytest.raises(ParameterError, match="Expected key_added to be a name without '/'"):
+        sparse_vae(make_cells(), 2, layer="counts", key_added=key, **QUICK)
+    with pytest.raises(ParameterError, match="key_added"):
+        project(make_cells(), fitted, key_added=key)
+
+
 def test_duplicate_genes_are_refused():
     cells = make_cells()
     cells.var_names = ["A", "A", *"CDEFGH"]
@@ -320,3 +336,34 @@ def test_the_command_line_writes_the_cells_with_their_factors(tmp_path):
     assert "another file" in refusal(*typed, "--out", tmp_path / "b", "--write-h5ad", tmp_path / "x.h5ad")
     assert "ends in .h5ad" in refusal(*typed, "--out", tmp_path / "b", "--write-h5ad", tmp_path / "x.csv")
     assert not (tmp_path / "b").exists()
+
+
+def test_the_command_line_fits_several_modalities(modalities, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modalities.write_h5mu(tmp_path / "x.h5mu")
+    (tmp_path / "quick.toml").write_text(
+        'n_init = 1\nmax_epochs = 3\nrecipe = "paper"\nn_factors = 2\nhidden_sizes = [5]\n'
+    )
+    typed = ("fit", tmp_path / "x.h5mu", "--config", tmp_path / "quick.toml", "--drop", "rna:G3")
+    result = invoke(*typed, "--out", tmp_path / "run", "--write-h5ad", tmp_path / "out.h5mu")
+    assert result.exit_code == 0, result.stderr
+    assert "gaussian for protein, because some values are negative" in result.stderr
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = mudata.read_h5mu(tmp_path / "out.h5mu")
+    model = load_model(out)
+    assert model.likelihood["gaussian"] == [7, 8, 9]
+    assert model.feature_views().tolist() == ["rna"] * 7 + ["protein"] * 3
+    factors = pd.read_csv(tmp_path / "run" / "factors.csv", index_col=0)
+    np.testing.assert_allclose(out.obsm["X_sparsevae"], factors, rtol=1e-5)
+    active = model.active_factors_
+    assert np.isnan(out.mod["rna"].varm["sparsevae"][3]).all()
+    np.testing.assert_array_equal(out.mod["protein"].varm["sparsevae"], model.effects_[7:, active])
+    np.testing.assert_allclose(
+        out.uns["sparsevae"]["variance_by_view"]["rna"], model.explained_by_view()["rna"].iloc[:-1]
+    )
+    again = Run.open(tmp_path / "run").factors(tmp_path / "x.h5mu")
+    np.testing.assert_allclose(again, factors, rtol=1e-5)
+    refused = ("--out", tmp_path / "b", "--write-h5ad", tmp_path / "b.h5ad")
+    assert "ends in .h5mu, as the table does; got b.h5ad" in refusal(*typed, *refused)

@@ -1,6 +1,7 @@
 """Small fits of several estimators, run as one of several processes: ``python FILE RESULT``.
 
 The first process writes histories and parameters to RESULT; all of them say by their exit code how it went.
+Each writes the epochs that a callback has seen in it to a file calls-RANK.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ import sparsevae
 from sparsevae import OIVAE, VAE, VSC, SparseVAE
 from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.training.processes import join_processes
+
+CALLS: list[int] = []
+
+
+def stop_after_three(record: dict) -> bool:
+    CALLS.append(record["step"])
+    return record["step"] == 3
 
 
 def tables() -> dict[str, np.ndarray]:
@@ -44,6 +52,7 @@ def fits(folder: str):
     yield "few", VAE(**{**short, "batch_size": 2}, n_factors=2), data["real"][:9], {}
     yield "vsc", VSC(**short, n_factors=2), data["real"], {}
     yield "oivae", OIVAE(**short, n_factors=2), data["real"], {}
+    yield "stopped", VAE(**short, n_factors=2), data["real"], {"callbacks": [stop_after_three]}
     path = os.path.join(folder, f"rows-{os.environ.get('RANK', '0')}.npy")
     np.save(path, data["real"].astype(np.float32))
     yield "stored", SparseVAE(**sparse), sparsevae.open_rows(path), {}
@@ -61,6 +70,8 @@ def main(result: str) -> None:
             found[f"{name}: validation"] = model.history_["validation"].to_numpy()
             for key, value in model.module_.state_dict().items():
                 found[f"{name}: {key}"] = value.double().numpy()
+    with open(os.path.join(os.path.dirname(result), f"calls-{rank}"), "w") as file:
+        file.write(" ".join(map(str, CALLS)))
     if rank == 0:
         np.savez(result, **found)
     sys.stdout.flush()

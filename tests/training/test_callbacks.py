@@ -76,6 +76,8 @@ def test_an_exception_ends_the_fit_and_leaves_the_best_model():
 def test_what_is_returned_must_be_true_to_stop():
     model = fit(VAE(**QUICK), [lambda record: "yes", lambda record: 1])
     assert model.n_iter_ > 1
+    # What a comparison with a number of numpy gives is as true as Python's.
+    assert fit(VAE(**QUICK), [lambda record: np.int64(record["step"]) >= 2]).n_iter_ == 2
 
 
 @pytest.mark.parametrize("callbacks", [print, [1], "print"])

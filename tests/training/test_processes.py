@@ -41,7 +41,12 @@ def one(tmp_path_factory):
 @pytest.mark.parametrize("number", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_several_processes_train_what_one_trains(one, number, tmp_path):
     # Every estimator makes more than 20 steps: sums of floats in another order are all that differs.
-    assert_alike(run(number, tmp_path), one)
+    found = run(number, tmp_path)
+    assert_alike(found, one)
+    # A callback runs in the first process, and all of them end the fit that it ends.
+    assert len(found["stopped: objective"]) == 3
+    calls = [(tmp_path / f"calls-{rank}").read_text() for rank in range(number)]
+    assert calls == ["1 2 3", *[""] * (number - 1)]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import typer
 from sklearn.decomposition import FactorAnalysis
 
 from sparsevae.cli.console import collect_warnings, is_watched, one_sentence_errors, print_json, say
-from sparsevae.cli.options import JsonOption
+from sparsevae.cli.options import PICTURES, JsonOption
 from sparsevae.datasets import Dataset, make_sparse_factors
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import ParameterError
@@ -27,7 +27,6 @@ __all__ = ["demo"]
 
 _N_FACTORS = 5
 _WIDTH = 88  # of the text printed
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 @one_sentence_errors
@@ -54,8 +53,8 @@ def demo(
     if not -1 < correlation < 1:
         raise ParameterError(f"Expected --correlation above -1 and below 1; got {correlation:g}.")
     if plot is not None:
-        if plot.suffix.lower() not in _PICTURES:
-            raise ParameterError(f"Expected --plot to end in {', '.join(_PICTURES)}; got {plot.name}.")
+        if plot.suffix.lower() not in PICTURES:
+            raise ParameterError(f"Expected --plot to end in {', '.join(PICTURES)}; got {plot.name}.")
         check_writable(plot)
     data = make_sparse_factors(2 * rows, correlation=correlation, random_state=seed)
     true_mask, curves = np.asarray(data.mask), [str(curve) for curve in data.curves or ()]

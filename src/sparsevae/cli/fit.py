@@ -56,12 +56,13 @@ from sparsevae.exceptions import DataError, DivergenceError, ProcessError
 from sparsevae.fitting.plan import expected_seconds
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
-from sparsevae.io import TableFile, read_table, suggest_likelihood
+from sparsevae.io import TableFile, read_table
+from sparsevae.io.suggestion import suggest_for_table
 from sparsevae.persistence import last_checkpoint, recover_place, remove_checkpoints, take_place
 from sparsevae.runs import Run, check_place
 from sparsevae.runs.files import FIT_FILES, estimate_size
 from sparsevae.runs.unfinished import check_unfinished, checkpoint_place, is_finished
-from sparsevae.runs.workbook import check_workbook, write_workbook
+from sparsevae.runs.workbook import check_size, check_workbook, write_workbook
 from sparsevae.tl.files import check_h5ad, write_h5ad
 from sparsevae.training import stop_on_interrupt
 from sparsevae.training.processes import first_says, is_helper, is_one_of_several, join_processes
@@ -117,7 +118,9 @@ def fit(
     write_to: Annotated[
         Path | None,
         typer.Option(
-            "--write-h5ad", metavar="FILE.h5ad", help="Also write the factors into a copy of an H5AD table."
+            "--write-h5ad",
+            metavar="FILE.h5ad",
+            help="Also write the factors into a copy of an H5AD table; of H5MU, FILE.h5mu.",
         ),
     ] = None,
     excel: Annotated[
@@ -187,16 +190,18 @@ def fit(
             place = until_written.enter_context(take_place(out, "run"))
             check_place(out, force=force)  # again: finished work that was left there may have got its name
             data = read_table(table, **reading)
+        if excel is not None:
+            check_size(*data.shape)
         X = data.for_estimator()
-        views = None if view_separator is None else _views_of(data, view_separator)
+        views = data.views if view_separator is None else _views_of(data, view_separator)
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], reason = _likelihood_for(data)
-            note = f"The likelihood is {settings['likelihood']}, because {reason}."
+            settings["likelihood"], reason = suggest_for_table(data)
+            note = f"The likelihood is {reason}."
             say_table(data, f"{note} (--likelihood NAME for another.)")
         else:
             note = f"The likelihood is {settings['likelihood']}, as asked."
             say_table(data)
-        if views is not None:
+        if view_separator is not None and views is not None:
             counts = Counter(views).items()
             say("  Views and their features: " + ", ".join(f"{view} {count}" for view, count in counts) + ".")
         with collect_warnings() as messages:
@@ -284,7 +289,7 @@ def _take_part(
         data = read_table(table, **reading)
         X = data.for_estimator()
         if settings.get("likelihood", "auto") == "auto":
-            settings["likelihood"], _ = _likelihood_for(data)
+            settings["likelihood"], _ = suggest_for_table(data)
         model = SparseVAE(**{"random_state": 0, **settings})
         names = None if hasattr(X, "columns") else data.feature_names
         model.fit(
@@ -347,12 +352,6 @@ def _say_duration(seconds: float, max_epochs: int | None) -> None:
             f"  That takes about {round(seconds / 60)} minutes on one core of a laptop. Fewer features make "
             "it shorter, --max-epochs 100 ends it early."
         )
-
-
-def _likelihood_for(data: TableFile) -> tuple[str, str]:
-    if data.options.text is not None:
-        return "multinomial", "the values are counts of words in documents"
-    return suggest_likelihood(data.X, names=data.feature_names)
 
 
 def _announce_stop() -> None:

@@ -11,6 +11,7 @@ import typer
 from sparsevae.likelihoods import LIKELIHOODS
 
 __all__ = [
+    "PICTURES",
     "ConfigOption",
     "DropOption",
     "FactorsOption",
@@ -31,6 +32,9 @@ __all__ = [
     "text_settings",
 ]
 
+PICTURES = (".png", ".svg", ".pdf")
+"""Endings of files with a picture."""
+
 
 def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
     """What the Tab key offers for an argument that is one of some names."""
@@ -47,8 +51,8 @@ TableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market, H5AD, SPSS, Stata or Excel; a "
-        "row per sample. Or a folder with a text file per document.",
+        help="CSV or TSV (gzipped or not), NPY, NPZ, Parquet, Matrix Market, H5AD, H5MU, SPSS, Stata or "
+        "Excel; a row per sample. Or a folder with a text file per document.",
     ),
 ]
 LikelihoodOption = Annotated[
@@ -101,7 +105,8 @@ HeaderOption = Annotated[
     ),
 ]
 LayerOption = Annotated[
-    str | None, typer.Option("--layer", metavar="NAME", help="Layer of an H5AD file, or sheet of a workbook.")
+    str | None,
+    typer.Option("--layer", metavar="NAME", help="Layer of an H5AD or H5MU file, or sheet of a workbook."),
 ]
 GroupsOption = Annotated[
     str | None,

@@ -9,14 +9,15 @@ import typer
 from matplotlib.figure import Figure
 
 from sparsevae.cli.console import is_watched, one_sentence_errors, print_json, say
-from sparsevae.cli.options import JsonOption
+from sparsevae.cli.options import PICTURES, JsonOption
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.persistence import check_writable, replacing
 from sparsevae.plotting import plot_power
 from sparsevae.runs import Run
-from sparsevae.sample_size import Draw, design
+from sparsevae.sample_size import SHORTEST, Draw, design
 from sparsevae.sample_size import power as simulate
+from sparsevae.validation import check_fraction
 
 __all__ = ["power"]
 
@@ -53,18 +54,13 @@ def power(
     A number of rows is enough if the number of factors is right, links and factors are found again, each to
     the goal. From a pilot the answer is about factors as strong as those that it has found.
     """
-    for path in (output, plot):
-        if path is not None and path.exists() and not force:
-            raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
     if (run is None) == (factors is None):
         raise ParameterError(
             "Expected either a run or a design; got both or neither. Name a run, or say --factors 3 "
             "--features 5."
         )
     lengths = _lengths(rows)
-    for path in (output, plot):
-        if path is not None:
-            check_writable(path)
+    check_fraction("--goal", goal)
     source: SparseVAE | Draw
     if run is not None:
         source = Run.open(run).model()
@@ -82,7 +78,10 @@ def power(
         estimator = SparseVAE(n_factors=2 * factors)
     if max_epochs is not None:
         estimator.set_params(max_epochs=max_epochs)
-    say(f"Fitting {tables * len(lengths)} simulated tables of {lengths[0]} to {lengths[-1]} rows ...")
+    _check_outputs(output, plot, force=force)
+    n_tables = tables * len(lengths)
+    said = f"{lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else str(lengths[0])
+    say(f"Fitting {n_tables} simulated table{'s' if n_tables > 1 else ''} of {said} rows ...")
     result = simulate(
         source, lengths, tables, estimator=estimator, goal=goal, random_state=seed, verbose=int(is_watched())
     )
@@ -102,10 +101,25 @@ def power(
     print(result.summary())
 
 
+def _check_outputs(output: Path | None, plot: Path | None, *, force: bool) -> None:
+    """Refuse, before the fits, files that could not be written after them."""
+    for option, path, endings in (("--output", output, (".csv",)), ("--plot", plot, PICTURES)):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise ParameterError(f"Expected {option} to end in {', '.join(endings)}; got {path.name}.")
+        if path.exists() and not force:
+            raise DataError(f"Expected a new file for the output; {path} exists. Add --force to replace it.")
+        check_writable(path)
+
+
 def _lengths(rows: str) -> list[int]:
     try:
-        return sorted({int(part) for part in rows.split(",")})
+        lengths = sorted({int(part) for part in rows.split(",")})
     except ValueError as error:
         raise ParameterError(
             f"Expected numbers of rows with commas between them, as in 100,200,400; got {rows!r}."
         ) from error
+    if lengths[0] < SHORTEST:
+        raise ParameterError(f"Expected --rows of at least {SHORTEST}; got {lengths[0]}.")
+    return lengths

@@ -39,8 +39,9 @@ from sparsevae.cli.options import (
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError
-from sparsevae.io import read_labels, read_table, suggest_likelihood
+from sparsevae.io import read_labels, read_table
 from sparsevae.io.record import to_json
+from sparsevae.io.suggestion import suggest_for_table
 from sparsevae.persistence import check_writable, finish_replacement, replacing_together
 from sparsevae.plotting.replication import picture_size
 from sparsevae.replication import Replication
@@ -117,9 +118,8 @@ def replicate(
             reading["drop"] = [*_as_list(reading.get("drop", ())), by]
         data = read_table(table, **reading)
     if settings.get("likelihood", "auto") == "auto":
-        settings["likelihood"], reason = suggest_likelihood(data.X, names=data.feature_names)
-        note = f"The likelihood is {settings['likelihood']}, because {reason}."
-        say_table(data, f"{note} (--likelihood NAME for another.)")
+        settings["likelihood"], reason = suggest_for_table(data)
+        say_table(data, f"The likelihood is {reason}. (--likelihood NAME for another.)")
     else:
         say_table(data)
     X = data.for_estimator()

@@ -11,10 +11,12 @@ import typer
 from sparsevae.cli.console import collect_warnings, one_sentence_errors, print_json, say, show
 from sparsevae.cli.options import JsonOption, RunArgument
 from sparsevae.exceptions import DataError
+from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.persistence import check_writable, finish_replacement
 from sparsevae.report import build_content, output_files, write_report
 from sparsevae.runs import Run
 from sparsevae.runs.record import believed
+from sparsevae.runs.workbook import check_workbook, write_workbook
 
 __all__ = ["report"]
 
@@ -32,6 +34,12 @@ def report(
             "did not see.",
         ),
     ] = None,
+    excel: Annotated[
+        Path | None,
+        typer.Option(
+            "--excel", metavar="FILE.xlsx", help="Also write the tables of the run as one workbook."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page. [default: the name of the data]")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier report.")] = False,
     as_json: JsonOption = False,
@@ -43,6 +51,8 @@ def report(
     has been run, its result is part of the page.
     """
     _check_output(output, force=force)
+    if excel is not None:
+        check_workbook(excel, force=force)
     with collect_warnings():
         fitted = Run.open(run)
         model = fitted.model()
@@ -65,6 +75,14 @@ def report(
             title=title or f"Factors of {fitted.record['data']['file']}",
         )
     written = write_report(content, output)
+    if excel is not None:
+        verdicts = None
+        if evidence is not None:
+            with believed(run / "evidence.json") if table is None else nullcontext():
+                verdicts = certificate_from_record(evidence["certificate"]).table
+        factors = fitted.fitted_factors() if table is None else fitted.factors(data)
+        write_workbook(excel, model, factors, verdicts)
+        written["workbook"] = excel
     if as_json:
         print_json({"run": str(run), "summary": content["summary"], "files": written})
         return

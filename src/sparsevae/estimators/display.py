@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsevae.aliases import TableLike
 from sparsevae.estimators.fitted import SparseFit
+from sparsevae.exceptions import ParameterError
 from sparsevae.identifiability import Stability
 from sparsevae.inspection.codes import Codes
 
@@ -72,6 +73,10 @@ class DisplayMixin(SparseFit):
         Path
             Of the page.
         """
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise ParameterError(
+                f"Expected path to end in .html; got {Path(path).name!r}. Pass for example 'report.html'."
+            )
         # Pages are drawn by a layer above the estimators, which is asked for by its name.
         pages = import_module("sparsevae.report")
         if samples is None and hasattr(X, "columns"):

@@ -272,8 +272,9 @@ def _names_before(pipeline: Any, i: int) -> np.ndarray:
         return pipeline[:i].get_feature_names_out()
     except (AttributeError, ValueError) as error:
         raise ParameterError(
-            f"Expected steps that know the names of their columns (get_feature_names_out); {error} Name the "
-            "features by hand: pipeline[-1].set_feature_names(names)."
+            f"Expected fitted steps that know the names of their columns (get_feature_names_out); got "
+            f"{str(error).strip().rstrip('.')}. Name the features by hand: "
+            "pipeline[-1].set_feature_names(names)."
         ) from error
 
 

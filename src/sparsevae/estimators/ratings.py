@@ -40,7 +40,7 @@ class RatingsMixin(SparseFit):
         filter_seen : bool
             Whether what a row has (is not zero) is left out.
         items : sequence of int or str, optional
-            Features to choose from, by position or name.
+            Features to choose from, by position or name: at least one.
         explain : bool
             Whether to say why.
 
@@ -55,9 +55,9 @@ class RatingsMixin(SparseFit):
             At most three rows for each row and item, one per factor without which it would fall: ``row``,
             ``rank``, ``item``, ``score``, ``factor``, its ``contribution``, the ``rank_without`` that the
             item would have if this factor were at its mean, and ``because``, what the row has of this
-            factor. The score is ``base`` (what everybody gets), the contributions and ``rest``. A row
-            without a factor is an item that keeps its rank whichever factor is taken away: by popularity, or
-            because others fall with it.
+            factor, empty where what it lacks has settled the factor. The score is ``base`` (what everybody
+            gets), the contributions and ``rest``. A row without a factor is an item that keeps its rank
+            whichever factor is taken away: by popularity, or because others fall with it.
         """
         codes = self.codes(X)
         check_positive("n", n, integer=True)
@@ -107,6 +107,11 @@ class RatingsMixin(SparseFit):
     def _candidates(self, items: Sequence[int | str] | np.ndarray | None) -> np.ndarray:
         chosen = np.full(len(self.mask_), items is None)
         if items is not None:
+            if isinstance(items, str) or not len(items):
+                raise ParameterError(
+                    f"Expected items to be features to choose from, at least one; got {items!r}. Pass for "
+                    "example items=[0, 1], or leave it out for all."
+                )
             chosen[[self._feature_position(item) for item in items]] = True
         return chosen
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import JSON, TableLike
@@ -89,10 +90,20 @@ class ResultsMixin(SparseFit):
         Series
             From -1 (never together) over 0 (as by chance) to 1 (always together); NaN for a factor with
             fewer than two such features.
+
+        Raises
+        ------
+        DataError
+            If a value is negative: zero would not say that a feature is absent.
         """
         check_is_fitted(self, "module_")
         check_positive("n", n, integer=True)
         table = (X if isinstance(X, Codes) else self.codes(X)).in_memory.X
+        if np.asarray(table.data if sparse.issparse(table) else table).min(initial=0) < 0:
+            raise DataError(
+                "Expected counts, or zeros and ones, where 0 says that a feature does not occur; got "
+                "negative values. Coherence is for words and other things that occur or do not."
+            )
         names = self.active_names()
         values = coherence_of(self.effects_, self.variance_shares_, table, self.active_factors_, n)
         return pd.Series(values, index=pd.Index(list(names.values()), name="factor"), name="npmi")
@@ -116,7 +127,7 @@ class ResultsMixin(SparseFit):
         direction : {"any", "up", "down"}
             Test all features of a factor, or those that rise, or fall, with it.
         min_size : int
-            Sets with fewer features of the fit are not tested.
+            Sets with fewer features of the fit are not tested; their number is logged.
 
         Returns
         -------

@@ -526,7 +526,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         """The mask with names: a row per feature, a column per active factor."""
         check_is_fitted(self, "module_")
         names = self.get_feature_names_out()[self.active_factors_]
-        return pd.DataFrame(self.mask_[:, self.active_factors_], index=self.feature_names(), columns=names)
+        links = self.mask_[:, self.active_factors_] + 0.0  # no zero with a sign
+        return pd.DataFrame(links, index=self.feature_names(), columns=names)
 
     def effects(self, *, ci: float | None = None) -> pd.DataFrame:
         """Average slope of each feature on each active factor, signed, in units of the feature.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ from sparsevae.exceptions import DataError
 from sparsevae.validation import shown
 
 __all__ = ["COLUMNS", "compare_sets"]
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = ("factor", "set", "n_overlap", "n_factor", "n_set", "fold", "p_value", "q_value", "features")
 """Of the table of `compare_sets`."""
@@ -68,6 +71,12 @@ def compare_sets(
             f"got {len(sets)} with fewer, of names such as '{example}'. Use the names of the fit, or a "
             "smaller min_size."
         )
+    if len(tested) < len(sets):
+        n_left = len(sets) - len(tested)
+        logger.info(
+            "%d of %d sets %s not tested: fewer than %d of their features are in the fit.",
+            n_left, len(sets), "is" if n_left == 1 else "are", min_size,
+        )  # fmt: skip
     rows, p_values = [], []
     for factor, own in supports.items():
         for name, members in tested.items():

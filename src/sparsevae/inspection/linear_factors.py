@@ -17,7 +17,9 @@ from sparsevae.validation import (
     check_fraction,
     check_in_memory,
     check_positive,
+    column_moments,
     constant_columns,
+    reveal_missing,
 )
 
 __all__ = ["ParallelAnalysis", "parallel_analysis"]
@@ -59,6 +61,7 @@ def parallel_analysis(
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        NaN, or a masked cell, is missing: correlations are those of the rows that have both features.
     n_permutations : int
     quantile : float
         Of the permuted eigenvalues, at each rank.
@@ -89,7 +92,7 @@ def parallel_analysis(
     check_positive("max_factors", max_factors, integer=True)
     check_fraction("quantile", quantile)
     names = getattr(X, "columns", None)
-    table: Any = X
+    table: Any = reveal_missing(X)
     values = table.toarray() if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
     if values.ndim != 2 or min(values.shape) < 2:
         raise DataError(
@@ -97,11 +100,13 @@ def parallel_analysis(
             "whole "
             "table."
         )
-    check_finite(values, range(values.shape[1]) if names is None else list(names))
-    mean, variance = values.mean(0), values.var(0)
-    scale = np.where(constant_columns(mean, variance), np.inf, np.sqrt(variance))
+    features = range(values.shape[1]) if names is None else list(names)
+    check_finite(values, features, may_be_missing=True)
+    mean, variance = column_moments(values)
+    constant = constant_columns(mean, variance)
+    standard = np.where(constant, 0.0, (values - mean) / np.where(constant, 1.0, np.sqrt(variance)))
     observed, threshold = parallel_eigenvalues(
-        (values - mean) / scale, n_permutations, quantile, random_state, max_factors=max_factors
+        standard, n_permutations, quantile, random_state, max_factors=max_factors
     )
     kept = np.logical_and.accumulate(observed > threshold)
     result = ParallelAnalysis(int(kept.sum()))

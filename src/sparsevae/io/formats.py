@@ -68,7 +68,7 @@ class ReadOptions:
     transpose : bool
         Whether the file has a row per feature and a column per sample.
     layer : str, optional
-        Layer of an H5AD file.
+        Layer of an H5AD or H5MU file.
     feature_names : str or Path, optional
         A file with a name per line, for formats that hold none. Kept as a path.
     text : TextOptions, optional
@@ -152,6 +152,8 @@ class RawTable:
         From a column to the first of its cells that is no number and not empty.
     lines : ndarray of shape (n_rows,), optional
         Line of a text file that each row is in.
+    views : sequence of str, optional
+        The modality of each feature.
     """
 
     X: np.ndarray | sparse.spmatrix | pd.DataFrame
@@ -161,6 +163,7 @@ class RawTable:
     assumptions: tuple[str, ...] = ()
     text: Mapping[int, Cell] = field(default_factory=dict)
     lines: np.ndarray | None = None
+    views: Sequence[str] | None = None
 
 
 def read_npy(path: Path, options: ReadOptions) -> RawTable:

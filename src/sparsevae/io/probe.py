@@ -36,12 +36,14 @@ with h5py.File(sys.argv[1], "r") as file:
 """
 
 
-def check_hdf5(path: Path) -> None:
+def check_hdf5(path: Path, kind: str = "an H5AD file") -> None:
     """Refuse a file that a child process cannot read to its end.
 
     Parameters
     ----------
     path : Path
+    kind : str
+        What the file should be, for the message.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def check_hdf5(path: Path) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise DataError(
-            f"Expected {path} to be an H5AD file; reading it does not come to an end: it is damaged. Copy it "
+            f"Expected {path} to be {kind}; reading it does not come to an end: it is damaged. Copy it "
             "again, or make it again."
         ) from error
     if done.returncode:
@@ -69,6 +71,6 @@ def check_hdf5(path: Path) -> None:
             lines[-1][:200] if lines and done.returncode > 0 else f"the reader crashed, {done.returncode}"
         )
         raise DataError(
-            f"Expected {path} to be an H5AD file; it cannot be read as one: it is damaged, or something else "
+            f"Expected {path} to be {kind}; it cannot be read as one: it is damaged, or something else "
             f"({reason})."
         )

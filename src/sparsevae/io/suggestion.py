@@ -9,11 +9,11 @@ import pandas as pd
 from scipy import sparse
 
 from sparsevae.aliases import Matrix
-from sparsevae.io.table import blocks_of_values
+from sparsevae.io.table import TableFile, blocks_of_values
 from sparsevae.stored import StoredTable, is_stored
 from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
 
-__all__ = ["suggest_likelihood"]
+__all__ = ["suggest_by_view", "suggest_for_table", "suggest_likelihood"]
 
 _FEW_LEVELS = 10  # of a column, up to which whole numbers look like answers on a scale
 
@@ -88,6 +88,56 @@ def suggest_likelihood(
             "in documents consider multinomial",
         )
     return "poisson", f"{what} that vary as Poisson counts do (variance {ratio:.1f} times the mean)"
+
+
+def suggest_for_table(table: TableFile) -> tuple[str | dict[str, list[int]], str]:
+    """Suggest a likelihood for a table from a file: words are multinomial, and each view has its own.
+
+    Parameters
+    ----------
+    table : TableFile
+        From `read_table`.
+
+    Returns
+    -------
+    likelihood : str or dict
+        As for `suggest_by_view`.
+    words : str
+        Which likelihood, and why.
+    """
+    if table.options.text is not None:
+        return "multinomial", "multinomial, because the values are counts of words in documents"
+    if table.views is not None and isinstance(table.X, np.ndarray | sparse.csr_matrix):
+        return suggest_by_view(table.X, table.views)
+    name, reason = suggest_likelihood(table.X, names=table.feature_names)
+    return name, f"{name}, because {reason}"
+
+
+def suggest_by_view(
+    X: np.ndarray | sparse.spmatrix, views: Sequence[str]
+) -> tuple[str | dict[str, list[int]], str]:
+    """Suggest a likelihood for each view of the features.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+    views : sequence of length n_features
+
+    Returns
+    -------
+    likelihood : str or dict
+        One name, or from each name to the positions of its features.
+    words : str
+        Which view has which, and why.
+    """
+    labels, words = np.asarray(views), []
+    columns: dict[str, list[int]] = {}
+    for view in dict.fromkeys(views):
+        own = np.flatnonzero(labels == view)
+        kind, reason = suggest_likelihood(X[:, own])
+        columns.setdefault(kind, []).extend(own.tolist())
+        words.append(f"{kind} for {view}, because {reason}")
+    return (next(iter(columns)) if len(columns) == 1 else columns), "; ".join(words)
 
 
 def _listed(chosen: np.ndarray, names: Sequence[str] | np.ndarray | None) -> str:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from sparsevae.aliases import Parameters
 from sparsevae.exceptions import DataError, ParameterError, SparseVAEError
-from sparsevae.io import formats, survey_files
+from sparsevae.io import formats, modalities, survey_files
 from sparsevae.io.delimited import read_delimited
 from sparsevae.io.formats import Cell, RawTable, ReadOptions, how_to_drop
 from sparsevae.io.matrix_market import read_matrix_market
@@ -66,6 +66,7 @@ READERS: dict[str, Reader] = {
     ".parquet": Reader(formats.read_parquet, "a Parquet file"),
     ".mtx": Reader(read_matrix_market, "a matrix in Matrix Market format", packed=True),
     ".h5ad": Reader(formats.read_h5ad, "an H5AD file"),
+    ".h5mu": Reader(modalities.read_h5mu, "an H5MU file"),
     ".sav": Reader(survey_files.read_sav, "an SPSS file"),
     ".zsav": Reader(survey_files.read_sav, "an SPSS file"),
     ".dta": Reader(survey_files.read_dta, "a Stata file"),
@@ -104,6 +105,8 @@ class TableFile:
         What was guessed about the file, one sentence each.
     sides : dict from str to ndarray of shape (n_samples,)
         Groups, weights and sizes of the rows, as arguments of ``fit``: groups, sample_weight, exposure.
+    views : list of str of length n_features, optional
+        The modality of each feature, of MuData.
     """
 
     X: Matrix
@@ -114,6 +117,7 @@ class TableFile:
     id_name: str = "sample"
     assumptions: tuple[str, ...] = ()
     sides: Parameters = field(default_factory=dict)
+    views: list[str] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,8 +171,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX), H5AD, SPSS (SAV), Stata
-        (DTA) or Excel (XLSX); the ending decides.
+        CSV, TSV or TXT (gzipped or not), NPY, NPZ, Parquet, Matrix Market (MTX), H5AD, H5MU, SPSS (SAV),
+        Stata (DTA) or Excel (XLSX); the ending decides. The modalities of H5MU stand side by side.
         NPY is mapped into memory, not loaded; sparse tables stay sparse. NPY, Parquet and H5AD tables that
         take 512 MB or more, and folders of Parquet files, of NPZ parts, or of Zarr arrays as anndata writes
         them, stay on disk: see `sparsevae.open_rows`.
@@ -182,7 +186,7 @@ def read_table(
     transpose : bool
         Whether the file has a row per feature and a column per sample.
     layer : str, optional
-        Layer of an H5AD file, in place of X; sheet of a workbook, in place of the first.
+        Layer of an H5AD or H5MU file, in place of X; sheet of a workbook, in place of the first.
     feature_names : str or Path, optional
         A text file with a name per line, for formats that hold none.
     strict : bool
@@ -227,6 +231,7 @@ def read_table(
         return _stay_on_disk(path, options)
     raw = read_raw(path, options)
     X, names, samples, words, lines = raw.X, raw.feature_names, raw.sample_names, dict(raw.text), raw.lines
+    views = None if raw.views is None or options.transpose else list(raw.views)
     if isinstance(X, pd.DataFrame):
         X, words = formats.to_numbers(X)
     elif sparse.issparse(X):
@@ -247,6 +252,7 @@ def read_table(
     if len(kept) < X.shape[1]:
         X, names = X[:, kept], None if names is None else names[kept]
         words = {new: words[old] for new, old in enumerate(kept.tolist()) if old in words}
+        views = None if views is None else [views[j] for j in kept]
     if 0 in X.shape:
         raise DataError(
             f"Expected at least one row and one column of numbers in {path}; got {X.shape[0]} x {X.shape[1]}."
@@ -263,7 +269,7 @@ def read_table(
     suspicious = _suspicious_columns(X, names)
     notes = (*raw.assumptions, *left_out, *missing, *suspicious, *describe_sides(sides, options))
     id_name = "sample" if samples is None or raw.id_name is None else raw.id_name
-    return TableFile(X, names, samples, path, options, id_name, notes, sides)
+    return TableFile(X, names, samples, path, options, id_name, notes, sides, views)
 
 
 def _stay_on_disk(path: Path, options: ReadOptions) -> TableFile:
@@ -322,7 +328,6 @@ def _read_documents(path: Path, options: ReadOptions) -> RawTable:
 
 
 _REMEDIES = {
-    ".h5mu": "Fit MuData from Python: sparsevae.tl.sparse_vae(mudata.read(path)).",
     ".xls": "Save it as .xlsx.",
 }
 

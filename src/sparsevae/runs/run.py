@@ -24,6 +24,7 @@ from sparsevae.inspection.drift import Drift
 from sparsevae.io import ReadOptions, TableFile, read_table
 from sparsevae.io.formats import how_to_drop
 from sparsevae.io.record import read_record, to_json
+from sparsevae.io.spreadsheet import restore_text
 from sparsevae.io.table import list_names
 from sparsevae.persistence import (
     Place,
@@ -312,6 +313,20 @@ class Run:
         """
         table = self._as_table(table)
         return _factors(self.model(), table, _codes(self.model(), table))
+
+    def fitted_factors(self) -> pd.DataFrame:
+        """The factors of the samples of the fit, as factors.csv has them."""
+        path = self.path / "factors.csv"
+        names = self.model().get_feature_names_out()[self.model().active_factors_]
+        with believed(path):
+            frame = pd.read_csv(path, dtype={0: str}, keep_default_na=False, float_precision="round_trip")
+            labels, values = frame.iloc[:, 0], frame.iloc[:, 1:].astype(np.float64)
+            values.columns = pd.Index(names)
+        if not self.record.get("raw_names", False):
+            labels = labels.map(restore_text)
+        numbered = labels.tolist() == [str(i) for i in range(len(labels))]
+        index = pd.RangeIndex(len(labels)) if numbered else pd.Index(labels)
+        return values.set_axis(index.rename(str(frame.columns[0])), axis=0)
 
     def factor_blocks(self, table: TableFile | str | Path) -> Iterator[pd.DataFrame]:
         """The same in blocks of rows, of a table that stays on disk."""

@@ -13,6 +13,7 @@ from sparsevae.aliases import JSON, Parameters
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io import suggest_likelihood
+from sparsevae.io.suggestion import suggest_by_view
 from sparsevae.io.table import list_names
 from sparsevae.tl.annotations import annotate, describe, load_model, write_factors
 from sparsevae.tl.tables import Cells, check_kind, read_cells
@@ -75,11 +76,12 @@ def sparse_vae(
     >>> model = sparsevae.tl.load_model(adata)  # doctest: +SKIP
     """
     check_kind(adata)
+    _check_key("key_added", key_added)
     target = (adata.to_memory() if adata.isbacked else adata.copy()) if copy else adata
     cells = read_cells(target, layer=layer, use_var=use_var)
     chosen, why = _likelihood(cells, likelihood)
     if why:
-        logger.info("The likelihood is %s, because %s.", chosen, why)
+        logger.info("%s", why)
     model = SparseVAE(n_factors, likelihood=chosen, **parameters)
     codes = model.fit_codes(cells.X, feature_names=cells.names, **_groups(target, batch_key))
     if cells.views is not None:
@@ -132,6 +134,7 @@ def project(
         If genes of the fit are missing; the message names them.
     """
     check_kind(adata)
+    _check_key("key_added", key_added)
     fitted, fitted_layer = _fitted(model, key)
     if not hasattr(fitted, "feature_names_in_"):
         raise ParameterError(
@@ -155,23 +158,26 @@ def project(
 
 
 def _likelihood(cells: Cells, wanted: str | Parameters) -> tuple[Any, str]:
-    """What to fit, and why where it was chosen here."""
+    """What to fit, and a sentence on why where it was chosen here."""
     if isinstance(wanted, Mapping) and cells.views is not None and set(wanted) == set(cells.views):
         kinds = {str(view): str(kind) for view, kind in wanted.items()}
     elif wanted != "auto":
         return wanted, ""
-    elif cells.views is None:
-        return suggest_likelihood(cells.X)
     else:
-        views = np.asarray(cells.views)
-        kinds = {
-            view: suggest_likelihood(cells.X[:, np.flatnonzero(views == view)])[0]
-            for view in dict.fromkeys(cells.views)
-        }
+        return _suggest(cells)
     columns: dict[str, list[int]] = {}
     for j, view in enumerate(cells.views or ()):
         columns.setdefault(kinds[view], []).append(j)
-    return (next(iter(columns)) if len(columns) == 1 else columns), "of the values of each modality"
+    return (next(iter(columns)) if len(columns) == 1 else columns), ""
+
+
+def _suggest(cells: Cells) -> tuple[Any, str]:
+    """A likelihood by the values, and a sentence on it."""
+    if cells.views is not None:
+        likelihood, words = suggest_by_view(cells.X, cells.views)
+        return likelihood, f"The likelihood is {words}."
+    likelihood, reason = suggest_likelihood(cells.X)
+    return likelihood, f"The likelihood is {likelihood}, because {reason}."
 
 
 def _groups(adata: Any, batch_key: str | None) -> JSON:
@@ -182,7 +188,22 @@ def _groups(adata: Any, batch_key: str | None) -> JSON:
             f"Expected a column '{batch_key}' in obs, with the batch of each cell; there is "
             f"{list_names(list(adata.obs.columns)) or 'none'}. Name one of them."
         )
+    missing = np.flatnonzero(adata.obs[batch_key].isna())
+    if len(missing):
+        raise DataError(
+            f"Expected a batch for every cell in obs['{batch_key}']; {len(missing)} "
+            f"{'has' if len(missing) == 1 else 'have'} none, the first is "
+            f"{list_names([str(adata.obs_names[missing[0]])])}. Fill them in, or leave these cells out."
+        )
     return {"groups": adata.obs[batch_key].astype(str).to_numpy()}
+
+
+def _check_key(name: str, key: object) -> None:
+    """Refuse a key that an H5AD file could not hold, or would take for a path."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ParameterError(
+            f"Expected {name} to be a name without '/'; got {key!r}. Pass for example 'sparsevae'."
+        )
 
 
 def _fitted(model: SparseVAE | str, key: str) -> tuple[SparseVAE, str | None]:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError, ParameterError
+from sparsevae.io.modalities import check_same_rows, join_names, side_by_side
 from sparsevae.io.table import list_names
 
 __all__ = ["Cells", "check_kind", "is_multimodal", "read_cells"]
@@ -77,23 +78,17 @@ def read_cells(adata: Any, *, layer: str | None, use_var: Any) -> Cells:
         raise DataError(
             f"Expected a layer '{layer}' in a modality; there is none. Name another, or leave it out."
         )
+    check_same_rows(adata)
     tables, names, chosen, views, reasons = [], [], {}, [], set()
     for view, part in adata.mod.items():
-        if list(part.obs_names) != list(adata.obs_names):
-            raise DataError(
-                f"Expected the same cells in every modality; '{view}' has {part.n_obs} of {adata.n_obs}, "
-                "or in "
-                "another order. Take those that all have: muon.pp.intersect_obs(mdata)."
-            )
         _check_names(part.var_names, f"var_names of '{view}'")
         used, why = _used(part, use_var)
         tables.append(_matrix(part, layer if layer in part.layers else None, used))
-        names += [f"{view}:{name}" for name in part.var_names[used]]
+        names += join_names(str(view), part.var_names[used])
         views += [str(view)] * int(used.sum())
         chosen[str(view)] = used
         reasons.add(why)
-    X = _side_by_side(tables)
-    return Cells(X, names, chosen, views, ", ".join(sorted(reasons)))
+    return Cells(side_by_side(tables), names, chosen, views, ", ".join(sorted(reasons)))
 
 
 def _matrix(adata: Any, layer: str | None, used: np.ndarray) -> Matrix:
@@ -148,9 +143,3 @@ def _check_names(names: Sequence[object], what: str) -> None:
             f"Expected different {what}; got {list_names(twice)} more than once. Call "
             "adata.var_names_make_unique() first."
         )
-
-
-def _side_by_side(tables: list[Matrix]) -> Matrix:
-    if any(sparse.issparse(table) for table in tables):
-        return sparse.hstack([sparse.csr_matrix(table) for table in tables], format="csr")
-    return np.hstack(tables)

@@ -46,7 +46,8 @@ class Calls:
         plain = {"step": self.n_epochs, **_of_the_best(record)}
         for callback in self.callbacks:
             try:
-                self.stopped = callback(dict(plain)) is True or self.stopped
+                answer = callback(dict(plain))
+                self.stopped = (isinstance(answer, bool | np.bool_) and bool(answer)) or self.stopped
             except (
                 Exception
             ) as error:  # whatever the user's code raises is raised again when the fit is saved
