@@ -11,6 +11,7 @@ from sparsevae.rotation import (
     _gradient_projection,
     _of_loadings,
     _of_moments,
+    _sparsity_loss,
     oblique_rotation,
     promax,
     varimax,
@@ -150,6 +151,12 @@ def test_a_sharp_loss_is_found_through_smooth_ones(rng):
     rotation = oblique_rotation(_unrotated(truth, correlation), epsilon=1e-5, random_state=0)
     order, sign = _matched(rotation.loadings, truth)
     np.testing.assert_allclose(rotation.loadings[:, order] * sign, truth, atol=0.01)
+
+
+def test_a_squared_loading_that_rounds_below_zero_counts_as_zero():
+    loss, weight = _sparsity_loss(np.array([[[-1e-9, 0.0, 0.25]]]), 0.5, 1e-12)
+    np.testing.assert_allclose(loss, 2.0 * 1e-3 + np.sqrt(0.5))
+    assert np.isfinite(weight).all()
 
 
 def test_varimax_is_an_orthogonal_rotation_that_lowers_its_criterion():

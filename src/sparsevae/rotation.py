@@ -287,7 +287,8 @@ def _gradient_projection(
 
 def _sparsity_loss(squares: np.ndarray, p: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
     """Loss of each start from its squared loadings, and what times a loading is the derivative in it."""
-    smooth = squares + epsilon
+    smooth = np.maximum(squares, 0.0)  # as sums of products they may round to less
+    smooth += epsilon
     # The power is most of the work, and two square roots are ten times quicker.
     power = np.sqrt(np.sqrt(smooth)) if p == 0.5 else smooth ** (p / 2.0)
     return power.sum((1, 2)), p * power / smooth

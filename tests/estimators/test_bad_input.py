@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from sparsevae import SparseVAE, open_rows
+from sparsevae import VAE, SparseVAE, open_rows
 from sparsevae.exceptions import DataError, DataWarning, DivergenceError, ParameterError
 
 
@@ -392,6 +392,12 @@ def test_a_seed_that_is_none_is_refused(make_model, make_table, seed):
 def test_a_rate_that_no_float_holds_is_refused():
     with pytest.raises(ParameterError, match=r"Expected slab_rate of at most 1e\+30; got 1e\+300"):
         SparseVAE(2, slab_rate=1e300).fit(np.eye(30))
+
+
+@pytest.mark.parametrize("estimator", [SparseVAE, VAE])
+def test_a_learning_rate_that_no_float_holds_is_refused(estimator):
+    with pytest.raises(ParameterError, match=r"Expected learning_rate of at most 1e\+30; got 1e\+300"):
+        estimator(2, learning_rate=1e300).fit(np.eye(30))
 
 
 def test_a_likelihood_of_a_number_is_refused():

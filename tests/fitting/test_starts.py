@@ -8,8 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from sparsevae import SparseVAE
+from sparsevae.exceptions import DataWarning
 from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.starts import (
+    _invertible,
     change_basis_,
     dense_starts,
     masked_starts,
@@ -102,3 +104,21 @@ def test_many_starts_behind_a_mask_are_raced_to_the_end_by_one():
     assert [epoch["epoch"] for epoch in log.epochs] == [*range(1, 21)]
     assert {epoch["phase"] for epoch in log.epochs} == {"warm-up"}
     assert torch.equal(best.support(), module.support()[0])
+
+
+def test_correlations_of_factors_that_coincide_are_weakened_until_they_have_an_inverse():
+    singular = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    weakened = _invertible(singular)
+    assert torch.linalg.cholesky_ex(weakened).info == 0
+    assert_close(weakened.diagonal(), torch.ones(3))
+    assert 0.999 < weakened[0, 1] < 1.0
+    fine = torch.tensor([[1.0, 0.6], [0.6, 1.0]])
+    assert _invertible(fine) is fine
+
+
+def test_words_of_which_one_never_varies_are_fitted():
+    X = np.column_stack([np.full(8, 3.0), [0, 2, 0, 1, 4, 0, 1, 0]])
+    model = SparseVAE(2, likelihood="multinomial", n_init=1, max_epochs=2, random_state=0)
+    with pytest.warns(DataWarning, match="constant"):
+        model.fit(X)
+    assert np.isfinite(model.transform(X)).all()

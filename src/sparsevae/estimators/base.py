@@ -82,6 +82,7 @@ FeatureNames: TypeAlias = Sequence[object] | np.ndarray
 """Names of the columns of a table."""
 
 _ROWS_OF_GROUPS = 4000  # behind the variances of factors in groups
+_LARGEST_STEP = 1e30  # learning rate beyond which a step overflows
 
 # What to do about scikit-learn's refusals, by what they say.
 _REMEDIES = {
@@ -596,6 +597,11 @@ class FactorEstimator(TableEstimator):
         if self.max_epochs is not None:
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)
+        if float(self.learning_rate) > _LARGEST_STEP:
+            raise ParameterError(
+                f"Expected learning_rate of at most {_LARGEST_STEP:g}; got {self.learning_rate:g}. Pass for "
+                "example 0.003."
+            )
         check_fraction("validation_fraction", self.validation_fraction)
         check_choice("missing", self.missing, ("ignorable", "informative"))
         if not isinstance(self.size_factors, bool | np.bool_):

@@ -41,6 +41,7 @@ _HEAD_ROWS = 2000  # samples that the first heads are fitted to
 _MANY = 8  # starts from which on weak ones are given up early
 _CUTS = (0.15, 0.35)  # when, in fractions of the epochs
 _SETTLE = 0.4  # fraction of the epochs with a falling learning rate
+_CLOSE = 1e-4  # smallest eigenvalue of the factors' correlations that float32 can invert
 _WEIGHTS_AT_ONCE = 1 << 23  # encoder weights of replicates trained side by side
 
 
@@ -233,8 +234,17 @@ def sparse_start(settings: FitSettings, data: FitData, vae: VAEModule) -> Sparse
     module = SparseVAEModule.from_vae(vae, settings.config)
     with torch.no_grad():
         module.mask.weight.copy_(norm * relative.to(norm.device))
-        module.factor_covariance.copy_(basis.mT @ basis)
+        module.factor_covariance.copy_(_invertible(basis.mT @ basis))
     return module
+
+
+def _invertible(correlation: Tensor) -> Tensor:
+    """The correlations, weakened where factors lie so close together that they have no inverse."""
+    least = float(torch.linalg.eigvalsh(correlation.double())[0])
+    if least >= _CLOSE:
+        return correlation
+    weight = (_CLOSE - least) / (1.0 - least)
+    return (1.0 - weight) * correlation + weight * torch.eye(len(correlation), device=correlation.device)
 
 
 @torch.no_grad()
