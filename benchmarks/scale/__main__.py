@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=sorted(CHAINS), default=list(CHAINS), help="of kills")
     parser.add_argument("--features", type=int, default=200, help="of processes and whole")
     parser.add_argument("--table", default="anchored", help="of agreement: a CSV file, or counts as NPZ")
-    parser.add_argument("--epochs-at-most", type=int, default=30, help="of agreement")
+    parser.add_argument("--epochs-at-most", type=int, help="of agreement (30 by default) and whole")
     parser.add_argument("--factors", type=int, default=5, help="of agreement")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], help="numbers of them, from 1 on")
     parser.add_argument("--folder", type=Path, help="where the tables are; a temporary one by default")
@@ -95,7 +95,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, 
             seeds,
             arguments.processes,
             folder,
-            epochs=arguments.epochs_at_most,
+            epochs=arguments.epochs_at_most or 30,
             n_factors=arguments.factors,
         )
     elif arguments.what == "exits":
@@ -113,7 +113,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, 
             )
             for number in arguments.processes:
                 if arguments.what == "whole":
-                    yield measure_whole(path, number)
+                    yield measure_whole(path, number, arguments.epochs_at_most)
                 else:
                     yield measure_processes(path, number, arguments.batch)
     else:

@@ -6,10 +6,18 @@ import sys
 import threading
 import warnings
 
+import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
-from sparsevae.decoder.threads import mind_fork, n_decoder_threads, run_tasks, single_threaded_kernels
+from sparsevae.decoder.threads import (
+    mind_fork,
+    n_decoder_threads,
+    run_tasks,
+    side_by_side,
+    single_threaded_kernels,
+)
 
 CPU = torch.device("cpu")
 
@@ -97,6 +105,7 @@ FORKING = """
 import multiprocessing
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from sparsevae import VAE
 
 X = np.random.default_rng(0).standard_normal((600, 200))
@@ -130,3 +139,41 @@ def test_only_a_forked_process_is_set_to_one_thread(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: -1)
     mind_fork()
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_jobs_side_by_side_come_back_in_order_with_the_bits_of_one_thread():
+    rng = np.random.default_rng(0)
+    tables = [rng.standard_normal((200, 60)) for _ in range(7)]
+
+    def analyse(X):
+        kernels.add(torch.get_num_threads())
+        return np.linalg.eigh(X.T @ X)[0]
+
+    kernels = set()
+    many = side_by_side(analyse, tables)
+    assert kernels == {1}
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(1)
+    np.testing.assert_array_equal(many, side_by_side(analyse, tables))
+    assert [len(values) for values in many] == [60] * 7
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_jobs_side_by_side_that_ignore_warnings_leave_the_filters_as_they_were():
+    def fit(_):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            threading.Event().wait(0.001)
+            warnings.warn("directions", ConvergenceWarning, stacklevel=1)
+        return 1
+
+    before = list(warnings.filters)
+    assert side_by_side(fit, range(30)) == [1] * 30
+    assert warnings.filters == before
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_error_in_one_job_reaches_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda job: 1 / job, [2, 1, 0])

@@ -2,25 +2,31 @@
 
 Splitting every kernel over all cores means one barrier per kernel; the decoder has thousands of small ones,
 and where another process holds a core each barrier waits for the scheduler. Threads that meet once per pass
-do not have that problem, and a block stays in the cache of the core that works on it.
+do not have that problem, and a block stays in the cache of the core that works on it. The same threads do
+jobs that do not depend on each other: analyses of halves of the rows, say.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["mind_fork", "n_decoder_threads", "run_tasks", "single_threaded_kernels"]
+__all__ = ["mind_fork", "n_decoder_threads", "run_tasks", "side_by_side", "single_threaded_kernels"]
 
 Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 _reserved: ContextVar[int | None] = ContextVar("_reserved", default=None)
 
@@ -89,6 +95,32 @@ def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], dev
             future.result()
     finally:
         torch.set_num_threads(before)
+
+
+def side_by_side(function: Callable[[Task], Result], jobs: Iterable[Task]) -> list[Result]:
+    """`map`, on the decoder's threads; kernels of torch and of BLAS have one thread each.
+
+    So the results do not depend on the number of threads. Jobs must not change what they share.
+    """
+    tasks = list(jobs)
+    if len(tasks) < 2:
+        return [function(task) for task in tasks]
+    results: dict[int, Result] = {}
+
+    def work(positions: Iterator[int]) -> None:
+        for position in positions:
+            results[position] = function(tasks[position])
+
+    # Filters of warnings are those of the process: each thread would put back what another one has set.
+    with warnings.catch_warnings(), _blas().limit(limits=1, user_api="blas"), single_threaded_kernels():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        run_tasks(work, range(len(tasks)), torch.device("cpu"))
+    return [results[position] for position in range(len(tasks))]
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 _worker: int | None = None  # the process that has last worked here

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from sparsevae.decoder.threads import side_by_side
 from sparsevae.fitting.axes import matched_correlations
 from sparsevae.fitting.data import FitData
 from sparsevae.fitting.settings import FitSettings
-from sparsevae.fitting.starts import dense_starts, rotated_starts, sparse_start
+from sparsevae.fitting.starts import dense_starts, rotated_starts, rotation_seed, sparse_start
 from sparsevae.fitting.state import Candidate
 from sparsevae.modules import LatentModule, SparseVAEModule, VAEModule
 from sparsevae.training import Batches, Phase, TrainingLog, train
@@ -178,16 +179,22 @@ def _compare(
     fewest = min(counts) if len(counts) > 2 and not much else 0
     batch = data.everything.spread(_ROWS)
 
-    def codes(half: FitData, vae: VAEModule, count: int) -> np.ndarray:
+    def codes(job: tuple[FitData, VAEModule, int, int]) -> np.ndarray:
+        half, vae, count, seed = job
         with torch.no_grad():
-            return sparse_start(settings, half, vae.clone()).encode(batch)[0].cpu().numpy()[:, :count]
+            start = sparse_start(settings, half, vae.clone(), seed)
+            return start.encode(batch)[0].cpu().numpy()[:, :count]
 
     counted = bool(data.source.observation.count_columns.all())
     returns = _RETURNS if much else _RETURNS_IN_COUNTS if counted else _RETURNS_CLOSELY
     returns *= (1.0 - data.holes) ** _BLUR
     agreed, refuted = set(), set()
-    for k in (k for k in second if k > fewest and min(first[k].gain, second[k].gain) > -math.inf):
-        one, other = (codes(half, n.vae, k) for half, n in zip(halves, (first[k], second[k]), strict=True))
+    numbers = [k for k in second if k > fewest and min(first[k].gain, second[k].gain) > -math.inf]
+    networks = [
+        (half, found[k].vae, k) for k in numbers for half, found in zip(halves, (first, second), strict=True)
+    ]
+    found = side_by_side(codes, [(*network, rotation_seed(data)) for network in networks])
+    for k, one, other in zip(numbers, found[::2], found[1::2], strict=True):
         matches = matched_correlations(one, other)
         n_returned = int((matches >= returns).sum())
         if much or n_returned < k or k == max(counts):

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from sparsevae.decoder.threads import side_by_side
 from sparsevae.factor_analysis import (
     LinearFactors,
     analyse_counts,
@@ -127,7 +128,12 @@ def _best_count(
         if values and count <= max(values.values()) and max(values) > _FEW:
             break
         ahead.append(count)
-        values[count] = float(np.mean([worth(_matches(next(a), next(b)), count) for a, b in pairs]))
+
+        def compare(pair: list[Iterator[np.ndarray]], count: int = count) -> float:
+            a, b = pair
+            return worth(_matches(next(a), next(b)), count)
+
+        values[count] = float(np.mean(side_by_side(compare, pairs)))
     return _chosen(values)
 
 
@@ -146,9 +152,13 @@ def _parts_worth(X: np.ndarray, n_factors: int, least: float) -> float:
     """What parts are worth, by as many halvings as tell it from ``least``."""
     filled, found = np.nan_to_num(X), []
     fewest, most = _PARTS_HALVINGS
+
+    def codes(rows: np.ndarray) -> np.ndarray:
+        return next(_codes(find_parts_of_counts, X, filled, rows, iter([n_factors])))
+
     for halves in _halve(len(X), most):
-        codes = [next(_codes(find_parts_of_counts, X, filled, rows, iter([n_factors]))) for rows in halves]
-        found.append(worth(_matches(*codes), n_factors))
+        first, second = side_by_side(codes, halves)
+        found.append(worth(_matches(first, second), n_factors))
         error = np.std(found) / math.sqrt(len(found))
         if len(found) >= fewest and abs(np.mean(found) - least) > _TELLS * error:
             break

@@ -30,7 +30,7 @@ from sparsevae.rotation import rotate_slopes
 from sparsevae.training import Batches, Phase, TrainingLog, train
 from sparsevae.training.loop import Progress, held_out_bound
 
-__all__ = ["dense_starts", "masked_starts", "rotated_starts", "sparse_start"]
+__all__ = ["dense_starts", "masked_starts", "rotated_starts", "rotation_seed", "sparse_start"]
 
 Module = TypeVar("Module", bound=LatentModule)
 
@@ -214,15 +214,21 @@ def _leaders(groups: list[int], bounds: list[float], group: int) -> list[int]:
     return sorted(own, key=lambda r: -bounds[r])[:n_kept]
 
 
-def sparse_start(settings: FitSettings, data: FitData, vae: VAEModule) -> SparseVAEModule:
-    """A module with a mask, from a plain VAE: its factors turned to sparse slopes, its mask at their size."""
+def sparse_start(
+    settings: FitSettings, data: FitData, vae: VAEModule, seed: int | None = None
+) -> SparseVAEModule:
+    """A module with a mask, from a plain VAE: its factors turned to sparse slopes, its mask at their size.
+
+    The seed of the rotation is drawn by default.
+    """
     with torch.no_grad():
         z, _ = vae.encode(data.training.spread(_SLOPE_ROWS))
     used = int(vae.used.sum())
     if vae.observation.total_columns.any():
         _center_heads_(vae)
     moments = slope_moments(vae, z)[:, :used, :used].cpu().numpy()
-    rotation = rotate_slopes(moments, random_state=data.random_state.randint(2**31 - 1))
+    seed = rotation_seed(data) if seed is None else seed
+    rotation = rotate_slopes(moments, random_state=seed)
     basis = torch.eye(vae.n_factors)
     basis[:used, :used] = torch.as_tensor(rotation.basis, dtype=torch.float32)
     basis = basis.to(z.device)
@@ -236,6 +242,11 @@ def sparse_start(settings: FitSettings, data: FitData, vae: VAEModule) -> Sparse
         module.mask.weight.copy_(norm * relative.to(norm.device))
         module.factor_covariance.copy_(_invertible(basis.mT @ basis))
     return module
+
+
+def rotation_seed(data: FitData) -> int:
+    """Draw what the random starts of a rotation begin with."""
+    return int(data.random_state.randint(2**31 - 1))
 
 
 def _invertible(correlation: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from sparsevae.aliases import State
+from sparsevae.decoder.threads import side_by_side
 from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
 from sparsevae.fitting.spine import sparse_loadings
 from sparsevae.identifiability.confirmatory import confirm_factors, free_loadings, is_confirmable
@@ -137,19 +138,23 @@ def resample_factors(
     n_factors = whole.factors.n_factors
     links = (support if links is None else links)[varying]
     whole = _look(whole.analyse, X, seen, ranks, links, n_factors) or whole
-    rng, n_pairs, pairs = np.random.default_rng(0), _PAIRS[n_features > _NARROW], []
-    for _ in range(n_pairs):
-        halves = np.array_split(rng.permutation(len(X)), 2)
+    rng, n_pairs = np.random.default_rng(0), _PAIRS[n_features > _NARROW]
+    halves = [half for _ in range(n_pairs) for half in np.array_split(rng.permutation(len(X)), 2)]
+
+    def look(rows: np.ndarray) -> _Look | None:
         # With the links of the whole: a standard error is that of one estimator.
-        first, second = (_look(whole.analyse, X[rows], seen, ranks, links, n_factors) for rows in halves)
-        if first is not None and second is not None:
-            pairs.append((first, second))
+        return _look(whole.analyse, X[rows], seen, ranks, links, n_factors)
+
+    looks = side_by_side(look, halves)
+    pairs = [(a, b) for a, b in zip(looks[::2], looks[1::2], strict=True) if a is not None and b is not None]
     agreement, selection = np.zeros((n_pairs, n_active)), np.zeros((n_features, n_active))
     deviation = np.full((n_features, n_active), np.nan)
     companions, spans = _companions(pairs, n_active)
     if pairs:
         agreement[: len(pairs)] = [np.abs((a.codes * b.codes).sum(0)) for a, b in pairs]
-        selected = [_links(half, n_samples, shrinkage) for pair in pairs for half in pair]
+        selected = side_by_side(
+            lambda half: _links(half, n_samples, shrinkage), [half for pair in pairs for half in pair]
+        )
         selection[varying] = np.sum(selected, axis=0) / (2 * n_pairs)
         squares = np.stack([np.square(a.free - b.free) / 4.0 for a, b in pairs])
         known = ~np.isnan(squares).all((0, 1))

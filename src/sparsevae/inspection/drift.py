@@ -19,6 +19,7 @@ from scipy.stats import chi2, kstwobign
 from torch import Tensor
 
 from sparsevae.aliases import JSON
+from sparsevae.decoder.threads import side_by_side
 from sparsevae.exceptions import DataError
 from sparsevae.inspection.codes import Codes, spread_rows
 from sparsevae.inspection.imputation import dense_table
@@ -255,7 +256,7 @@ def _left_out(
     With :math:`h = I_j J_j^\top P^{-1} J_j`, the leverage of a cell, and its working residual
     :math:`r = s_j/I_j`, leaving it out changes the output by :math:`-r\,h/(1 - h)`: no row is encoded twice.
     """
-    parts = [_left_out_of(module, part, prior) for part in _parts(module, batch)]
+    parts = side_by_side(lambda part: _left_out_of(module, part, prior), _parts(module, batch))
     return tuple(np.concatenate(values) for values in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
