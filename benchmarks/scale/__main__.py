@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=sorted(_ROWS))
     parser.add_argument("--rows", type=int, nargs="+", help="of the tables; of exits, fits; of sums, numbers")
-    parser.add_argument("--batch", type=int, default=1024, help="of memory and processes")
+    parser.add_argument("--batch", type=int, default=1024, help="of memory, processes and whole")
     parser.add_argument("--hidden", type=int, nargs="+", default=[16], help="of memory")
     parser.add_argument("--only", nargs="+", help="of answers: these alone")
     parser.add_argument("--steps", type=int, default=40, help="of rate")
@@ -113,7 +113,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, 
             )
             for number in arguments.processes:
                 if arguments.what == "whole":
-                    yield measure_whole(path, number, arguments.epochs_at_most)
+                    yield measure_whole(path, number, arguments.batch, arguments.epochs_at_most)
                 else:
                     yield measure_processes(path, number, arguments.batch)
     else:

@@ -32,9 +32,9 @@ def measure_processes(path: Path, number: int, batch_size: int) -> dict[str, Any
     return _in_processes(_measure, path, number, batch_size)
 
 
-def measure_whole(path: Path, number: int, max_epochs: int | None) -> dict[str, Any]:
+def measure_whole(path: Path, number: int, batch_size: int, max_epochs: int | None) -> dict[str, Any]:
     """Time of a whole fit of an NPY file, without the start of the processes."""
-    return _in_processes(_fit, path, number, max_epochs)
+    return _in_processes(_fit, path, number, batch_size, max_epochs)
 
 
 def measure_sum(folder: Path, number: int, n_numbers: int) -> dict[str, Any]:
@@ -89,11 +89,11 @@ def _sum(path: Path, number: int, n_numbers: int) -> dict[str, Any]:
     }
 
 
-def _fit(path: Path, number: int, max_epochs: int | None) -> dict[str, Any]:
+def _fit(path: Path, number: int, batch_size: int, max_epochs: int | None) -> dict[str, Any]:
     from sparsevae import SparseVAE
 
     X = np.load(path)
-    model = SparseVAE(10, max_epochs=max_epochs, random_state=0)
+    model = SparseVAE(10, batch_size=batch_size, max_epochs=max_epochs, random_state=0)
     torch.distributed.barrier()
     started, worked = time.perf_counter(), time.process_time()
     model.fit(X)
@@ -101,6 +101,7 @@ def _fit(path: Path, number: int, max_epochs: int | None) -> dict[str, Any]:
     return {
         "rows": len(X),
         "features": X.shape[1],
+        "batch": batch_size,
         "processes": number,
         "epochs at most": max_epochs or "",
         "seconds": round(seconds, 1),
