@@ -39,9 +39,13 @@ def upgrade_saved_module(saved: State, kind: type[LatentModule]) -> State:
     """
     if "rates" in saved:
         return {**saved, "tensors": _with_levels(saved["tensors"])}
-    config = {**saved["config"], "authors_arithmetic": saved["config"].get("released", False)}
-    if config.get("groups") is not None:
-        config["groups"] = tuple(config["groups"])
+    before = saved["config"]
+    groups = before.get("groups")
+    config = {
+        **before,
+        "groups": None if groups is None else tuple(groups),
+        "authors_arithmetic": before.get("released", False),
+    }
     tensors = {_RENAMED.get(name, name): value for name, value in saved["tensors"].items()}
     units = [tensors["observation.location"].double(), tensors["observation.scale"].double()]
     known = {field.name for field in fields(kind.config_class)}
