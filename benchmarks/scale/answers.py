@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.scale.measures import peak_megabytes
+from benchmarks.memory import megabytes
 from benchmarks.scale.tables import write_normal
 from sparsevae import Run, SparseVAE, open_rows
 from sparsevae.cli import app
@@ -99,7 +99,7 @@ def _in_process(action: Callable[[], object]) -> float:
         try:
             warnings.simplefilter("ignore")
             action()
-            os.write(writer, str(peak_megabytes()).encode())
+            os.write(writer, str(megabytes(peak=True)).encode())
             code = 0
         except BaseException:
             traceback.print_exc()

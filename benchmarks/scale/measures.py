@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.memory import megabytes
 from sparsevae import SparseVAE
 from sparsevae.fitting import checkpoint
 from sparsevae.fitting import data as fit_data
@@ -26,10 +27,8 @@ __all__ = [
     "measure_memory",
     "measure_quality",
     "measure_rate",
-    "peak_megabytes",
 ]
 
-_STATUS = Path("/proc/self/status")
 _HIDDEN = (16,)  # of fits that need not be good
 
 
@@ -70,7 +69,7 @@ def measure_memory(path: Path, batch_size: int, hidden: tuple[int, ...]) -> dict
         "seconds of an epoch": round(seconds, 1),
         "rows per second": round(n_rows / seconds),
         "epochs": len(network.log.epochs),
-        "peak megabytes": round(peak_megabytes()),
+        "peak megabytes": round(megabytes(peak=True)),
     }
 
 
@@ -136,7 +135,7 @@ def measure_growth(path: Path, n_epochs: int) -> dict[str, Any]:
 
     def look(record: dict[str, Any]) -> None:
         if record["epoch"] in (n_epochs // 10, n_epochs):
-            seen[record["epoch"]] = _megabytes("VmRSS")
+            seen[record["epoch"]] = megabytes(peak=False)
 
     model = SparseVAE(3, hidden_sizes=(8,), batch_size=512, random_state=0)
     settings, data = model.prepare_fit(open_rows(path))
@@ -204,14 +203,3 @@ class _Some:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.batches, name)
-
-
-def peak_megabytes() -> float:
-    """Largest resident memory of this process so far."""
-    # Not `ru_maxrss`: a process inherits that of the one which started it.
-    return _megabytes("VmHWM")
-
-
-def _megabytes(field: str) -> float:
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
-    return 1024 * int(line.split()[1]) / 1e6

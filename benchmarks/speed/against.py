@@ -24,6 +24,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from benchmarks.memory import megabytes
+
 ROOT = Path(__file__).parents[2]
 HELD_OUT = 0.1  # of the rows, which no fit sees
 SPARSE = 0.15  # filled entries up to which a table is passed as a sparse one
@@ -112,6 +114,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "links, other": theirs["links"].median(),
                 "FA s": ours["fa"].median(),
                 "NMF s": ours["nmf"].median(),
+                "MB": ours["megabytes"].median(),
             }
         )
     return pd.DataFrame(lines).round(3)
@@ -135,7 +138,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "score": float(model.score(X[held_out])),
         "factors": len(model.active_factors_),
         "links": float((model.mask_ != 0)[:, model.active_factors_].mean()),
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "megabytes": megabytes(peak=True),
         "fa": float("nan"),
         "nmf": float("nan"),
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
+
+from benchmarks.memory import megabytes
 
 __all__ = ["peak_megabytes"]
 
 STEPS = 3
-_STATUS = Path("/proc/self/status")
 
 
 def peak_megabytes(make: Callable[..., Callable[[int], None]], *arguments: Any) -> float:
@@ -42,15 +42,6 @@ def peak_megabytes(make: Callable[..., Callable[[int], None]], *arguments: Any) 
 
 
 def _run(sender: Connection, make: Callable[..., Callable[[int], None]], arguments: tuple[Any, ...]) -> None:
-    if not _STATUS.exists():
-        sender.send(float("nan"))
-        return
-    before = _bytes("VmRSS")
+    before = megabytes(peak=False)
     make(*arguments)(STEPS)
-    sender.send((_bytes("VmHWM") - before) / 1e6)
-
-
-def _bytes(field: str) -> int:
-    # Not `ru_maxrss`: a process inherits that of the one which started it.
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
-    return 1024 * int(line.split()[1])
+    sender.send(megabytes(peak=True) - before)
