@@ -25,6 +25,7 @@ import pandas as pd
 from scipy import sparse
 
 from benchmarks.memory import megabytes
+from benchmarks.speed.fits_page import write_page
 
 ROOT = Path(__file__).parents[2]
 HELD_OUT = 0.1  # of the rows, which no fit sees
@@ -91,7 +92,10 @@ def compare(arguments: argparse.Namespace) -> None:
                     rows.append({"table": name, "source": source, "repeat": repeat, **found})
                     pd.DataFrame(rows).to_csv(out, index=False)
                     print(rows[-1], flush=True)
-    print(summary(pd.DataFrame(rows)).to_string(index=False))
+    found = summary(pd.DataFrame(rows))
+    print(found.to_string(index=False))
+    if arguments.publish:
+        write_page(found, pd.DataFrame(rows), arguments.publish / "fits", arguments.against)
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
