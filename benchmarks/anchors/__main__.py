@@ -48,6 +48,16 @@ def main() -> None:
         others = [_fraction(inputs, factors) for factors in (plain, oblique)]
         shown = ", ".join(f"{value:.2f}" for value in (exact, own, *others))
         print(f"{name}, {len(model.active_factors_)}, {shown}", flush=True)
+        if hasattr(model, "path_supports_"):
+            print(f"  exact anchors at gain kept: {_trade(model, counted)}", flush=True)
+
+
+def _trade(model: SparseVAE, counted: np.ndarray) -> str:
+    """Exact anchors of the linear model along the path from many links to few, beside the gain it keeps."""
+    path = model.simplicity_path_
+    gains = path.loc[path["model"] == "linear", "gain_kept"]
+    anchors = [(support.sum(1) == 1)[counted].mean() for support in model.path_supports_]
+    return ", ".join(f"{gain:.2f}: {own:.2f}" for gain, own in zip(gains, anchors, strict=True))
 
 
 def _fraction(X: np.ndarray, factors: LinearFactors) -> float:

@@ -19,7 +19,8 @@ three features. Means over splits. `python -m benchmarks.replication` makes the 
 
 The sparse VAE by its defaults chooses its number of factors; *others* are the methods of the picture at 5, 7,
 10, 15 and 20 factors, of which the best at any number stands here, a choice that a user cannot make.
-CPU seconds are of a machine with other work, where they are up to twice those of a quiet one: [ratios](../fits/summary.md).
+CPU seconds are of a machine with other work, where they are up to twice those of a quiet one
+([ratios](../fits/summary.md)).
 *Held-out variance*: what a regression of the features on the codes, fitted to one half, explains of the
 other.
 

@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from sparsevae.inspection.outputs import Outputs
-from sparsevae.inspection.variance import communalities, order_features, signed_strength, variance_shares
+from sparsevae.inspection.variance import (
+    communalities,
+    left_shares,
+    order_features,
+    signed_strength,
+    variance_shares,
+)
 from sparsevae.likelihoods import get_likelihood
 from sparsevae.modules import Observation
 
@@ -81,3 +87,15 @@ def test_features_are_ordered_by_factor_then_anchors_then_strength():
         [[0.0, 0.5], [-0.9, 0.3], [0.4, 0.0], [0.2, 0.7], [0.0, 0.0], [0.0, 0.0], [-0.6, 0.0]]
     )
     assert order_features(mask, strength).tolist() == [6, 2, 4, 1, 0, 3, 5]
+
+
+@pytest.mark.parametrize("counts", ["poisson", "multinomial"])
+def test_nothing_is_left_of_an_anchor_whose_other_factors_are_held(counts):
+    module, z, expected = made_of_counts(counts, torch.linspace(1.0, 30.0, 200)[:, None])
+    left = left_shares(Outputs(module, z), module.observation.batch(expected))
+    anchors = np.flatnonzero((LOADINGS != 0).sum(1) == 1)
+    assert len(anchors)
+    own = (LOADINGS[anchors] != 0).argmax(1)
+    np.testing.assert_allclose(left[anchors, own], 0.0, atol=1e-6)
+    for j, k in zip(anchors, own, strict=True):
+        assert (np.delete(left[j], k) > 0.5).all()

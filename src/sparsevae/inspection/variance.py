@@ -117,15 +117,20 @@ def left_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
     -------
     ndarray of shape (n_features, n_factors)
         Small where a feature is as good as an anchor of the factor; 1 for a factor that is not active.
+
+    Notes
+    -----
+    Under the multinomial m is the output before the softmax: the total of a row makes every expected count
+    depend on every factor, those of exact anchors too.
     """
     module = outputs.module
-    means = _expected(module, outputs.given, batch)
+    means = _fitted(module, outputs.given, batch)
     fitted = _spread(means, batch.weight).clamp_min(1e-12)
     shares = torch.ones(module.n_features, module.n_factors)
     for k in outputs.active:
         alone = torch.zeros_like(outputs.z)
         alone[:, k] = outputs.z[:, k]
-        lost = _spread(means - _expected(module, module.decode(alone), batch), batch.weight)
+        lost = _spread(means - _fitted(module, module.decode(alone), batch), batch.weight)
         shares[:, k] = lost / fitted
     return shares.double().numpy()
 
@@ -140,6 +145,13 @@ def find_practical(left: np.ndarray, communality: np.ndarray) -> np.ndarray:
     communality : ndarray of shape (n_features,)
     """
     return (left <= _NEGLIGIBLE) & (communality >= _LEAST_COMMUNALITY)[:, None]
+
+
+def _fitted(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
+    """Expected values; of features that share a total, outputs."""
+    means = _expected(module, output, batch)
+    shared = torch.as_tensor(module.observation.total_columns, device=output.device)
+    return torch.where(shared, output, means) if bool(shared.any()) else means
 
 
 def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
