@@ -177,3 +177,22 @@ def test_jobs_side_by_side_that_ignore_warnings_leave_the_filters_as_they_were()
 def test_an_error_in_one_job_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda job: 1 / job, [2, 1, 0])
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_jobs_that_take_much_memory_go_one_by_one():
+    running, most, lock = 0, 0, threading.Lock()
+
+    def job(_):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.01)
+        with lock:
+            running -= 1
+
+    side_by_side(job, range(6), bytes_each=1 << 40)
+    assert most == 1
+    side_by_side(job, range(6), bytes_each=1 << 10)
+    assert most > 1

@@ -28,6 +28,8 @@ __all__ = ["mind_fork", "n_decoder_threads", "run_tasks", "side_by_side", "singl
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_MEMORY = 1 << 30  # bytes that jobs side by side may take together
+
 _reserved: ContextVar[int | None] = ContextVar("_reserved", default=None)
 
 
@@ -65,14 +67,19 @@ def n_decoder_threads() -> int:
     return _reserved.get() or torch.get_num_threads()
 
 
-def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], device: torch.device) -> None:
+def run_tasks(
+    work: Callable[[Iterator[Task]], None],
+    tasks: Sequence[Task],
+    device: torch.device,
+    at_most: int | None = None,
+) -> None:
     """Call ``work`` in each decoder thread, with an iterator over tasks not yet taken.
 
     Tasks are handed out as threads become free, so a slow core takes fewer. Which thread takes which task is
     not determined: a task must write to places that no other task writes to. Call it where gradients are not
-    recorded.
+    recorded. ``at_most`` limits the threads.
     """
-    n_threads = min(n_decoder_threads() if device.type == "cpu" else 1, len(tasks))
+    n_threads = min(n_decoder_threads() if device.type == "cpu" else 1, len(tasks), at_most or len(tasks))
     if n_threads <= 1:
         with torch.autocast(device.type, enabled=False) if _autocasts(device) else nullcontext():
             work(iter(tasks))
@@ -97,10 +104,13 @@ def run_tasks(work: Callable[[Iterator[Task]], None], tasks: Sequence[Task], dev
         torch.set_num_threads(before)
 
 
-def side_by_side(function: Callable[[Task], Result], jobs: Iterable[Task]) -> list[Result]:
+def side_by_side(
+    function: Callable[[Task], Result], jobs: Iterable[Task], *, bytes_each: int = 0
+) -> list[Result]:
     """`map`, on the decoder's threads; kernels of torch and of BLAS have one thread each.
 
-    So the results do not depend on the number of threads. Jobs must not change what they share.
+    So the results do not depend on the number of threads. Jobs must not change what they share. Of jobs that
+    take memory fewer go at a time.
     """
     tasks = list(jobs)
     if len(tasks) < 2:
@@ -114,7 +124,7 @@ def side_by_side(function: Callable[[Task], Result], jobs: Iterable[Task]) -> li
     # Filters of warnings are those of the process: each thread would put back what another one has set.
     with warnings.catch_warnings(), _blas().limit(limits=1, user_api="blas"), single_threaded_kernels():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run_tasks(work, range(len(tasks)), torch.device("cpu"))
+        run_tasks(work, range(len(tasks)), torch.device("cpu"), max(1, _MEMORY // max(1, bytes_each)))
     return [results[position] for position in range(len(tasks))]
 
 

@@ -145,7 +145,7 @@ def resample_factors(
         # With the links of the whole: a standard error is that of one estimator.
         return _look(whole.analyse, X[rows], seen, ranks, links, n_factors)
 
-    looks = side_by_side(look, halves)
+    looks = side_by_side(look, halves, bytes_each=2 * X.nbytes)  # a few copies of half of the table
     pairs = [(a, b) for a, b in zip(looks[::2], looks[1::2], strict=True) if a is not None and b is not None]
     agreement, selection = np.zeros((n_pairs, n_active)), np.zeros((n_features, n_active))
     deviation = np.full((n_features, n_active), np.nan)
