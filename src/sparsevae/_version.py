@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 __all__ = ["__version__", "installed_versions"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 
