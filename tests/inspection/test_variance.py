@@ -58,6 +58,28 @@ def test_communalities_of_counts_are_the_share_reproduced_beyond_the_size_of_row
     assert communalities(Outputs(module, z), module.observation.batch(flat))[0] < 0.05
 
 
+@pytest.mark.parametrize("counts", ["poisson", "negative_binomial", "multinomial"])
+def test_shares_of_counts_are_on_the_scale_of_the_outputs(counts):
+    """Of a linear model by hand: loading times factor over all of these, and what a count's noise adds."""
+    module, z, expected = made_of_counts(counts, torch.full((200, 1), 20.0))
+    batch = module.observation.batch(expected)
+    shares = variance_shares(Outputs(module, z), batch)
+    eta, mean = z @ torch.as_tensor(LOADINGS, dtype=torch.float32).T, expected.mean(0)
+    noise = 1.0 / mean + (1.0 if counts == "negative_binomial" else 0.0)  # its dispersion is one at the start
+    own = torch.as_tensor(LOADINGS, dtype=torch.float32).square() * z.var(0, unbiased=False)
+    np.testing.assert_allclose(shares, own / (eta.var(0) + noise)[:, None], rtol=1e-4)
+    assert (shares[LOADINGS == 0] == 0).all()
+
+
+def test_a_large_row_does_not_decide_what_a_factor_explains():
+    module, z, expected = made_of_counts("poisson", torch.full((200, 1), 20.0))
+    z[0] = 8.0  # its expected counts are thousands of times those of the others
+    of_all = variance_shares(Outputs(module, z), module.observation.batch(expected))
+    of_others = variance_shares(Outputs(module, z[1:]), module.observation.batch(expected[1:]))
+    links = LOADINGS != 0
+    assert np.corrcoef(of_all[links], of_others[links])[0, 1] > 0.9
+
+
 def test_strength_is_the_signed_root_of_a_share_and_zero_without_a_link():
     mask = np.array([[1.0, 0.0], [-2.0, 0.5]])
     effects = np.array([[-3.0, 0.0], [0.0, 2.0]])

@@ -30,9 +30,10 @@ from sparsevae.modules import Batch, SparseVAEModule
 from sparsevae.priors import inclusion_probability, penalty_weight, update_inclusion_rate
 from sparsevae.training import Batches, StoredBatches
 
-__all__ = ["Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
+__all__ = ["SHRINKAGES", "Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
-_SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the path: what the lasso takes off a loading
+SHRINKAGES = (0.0, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2)
+"""What the lasso takes off a loading, at the points of the path. From 0.1 to 0.2 half of the links disappear."""
 _STRICTER = (0.3, 0.5)  # shown to readers of a fit, never chosen
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis
@@ -112,12 +113,12 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
     analyse, n_factors, points = _choose_path(data, varying, n_factors)
-    path, stricter = points[: len(_SHRINKAGES)], points[len(_SHRINKAGES) :]
+    path, stricter = points[: len(SHRINKAGES)], points[len(SHRINKAGES) :]
     chosen = 0.0
     if path:
         best = max(gain for _, gain, _ in path)
         able = [shrinkage for shrinkage, gain, _ in path if gain >= settings.gain_kept * best]
-        chosen = max(able) if best > 0 else _SHRINKAGES[-1]
+        chosen = max(able) if best > 0 else SHRINKAGES[-1]
     found = _analyse(analyse, everything, varying, n_factors)
     n_samples = _samples(data, data.everything)
     sparse = {shrinkage: sparse_loadings(found, n_samples, shrinkage) for shrinkage, _, _ in points}
@@ -150,7 +151,7 @@ def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
 
 def _best_gain(path: Path) -> float:
     """Of the points that may be chosen."""
-    return max(gain for _, gain, _ in path[: len(_SHRINKAGES)])
+    return max(gain for _, gain, _ in path[: len(SHRINKAGES)])
 
 
 def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int) -> Path:
@@ -161,7 +162,7 @@ def _path(analyse: Analysis, data: FitData, varying: np.ndarray, n_factors: int)
     null = -0.5 * np.nansum(np.square(held_out), 1).mean()
     n_samples = _samples(data, data.training)[varying]
     path = []
-    for shrinkage in (*_SHRINKAGES, *_STRICTER):
+    for shrinkage in (*SHRINKAGES, *_STRICTER):
         sparse = sparse_loadings(training, n_samples, shrinkage)
         gain = float(sparse.log_likelihood(held_out).mean() - null)
         path.append((shrinkage, gain, int((sparse.loadings != 0).sum())))

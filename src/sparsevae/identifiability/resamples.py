@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from sparsevae.aliases import State
 from sparsevae.decoder.threads import side_by_side
 from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
-from sparsevae.fitting.spine import sparse_loadings
+from sparsevae.fitting.spine import SHRINKAGES, sparse_loadings
 from sparsevae.identifiability.confirmatory import confirm_factors, free_loadings, is_confirmable
 
 __all__ = ["Resamples", "resample_factors", "spines_of_halves"]
@@ -28,7 +28,6 @@ _PAIRS = (10, 4)  # halvings of narrow and of wide tables
 _NARROW = 100  # features
 _FEWEST = 20  # rows that are halved
 _LARGEST_GROUP = 4  # factors
-_SHRINKAGES = (0.0, 0.05, 0.1, 0.2)  # of the lasso; the fit's own is the one that gives its links best
 _MORE, _SEEN, _CLEARLY = 3, 0.8, 0.02  # factors to try beyond those of a fit: where, and for what gain
 _SHOWN = 0.5  # rank correlation with a linear factor below which the linear analysis does not see a factor
 
@@ -244,7 +243,7 @@ def _begin(
     if whole is None:
         return None
     shrinkage = max(
-        _SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying])
+        SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying])
     )
     return varying, X, seen, ranks, whole, shrinkage
 

@@ -1,8 +1,10 @@
 r"""How much of a table the factors explain: by factor, by feature and in all.
 
-Fractions are of the variance of a feature: for a real-valued one, of its fitted means and noise together; for
-counts and yes/no answers, of the squared deviations from what a row of its size would hold without any
-factor. All are taken at posterior means of the factors.
+Fractions are of the variance of a feature: for a real-valued one, of its fitted means and noise together. What
+a factor explains of counts and answers is taken on the scale of the decoder's outputs, logarithms and log-odds,
+where it does not hang on a few large rows; what all explain together, on the data themselves: of the squared
+deviations from what a row of its size would hold without any factor. The first is about what the second would
+be for small effects. All are taken at posterior means of the factors.
 """
 
 from __future__ import annotations
@@ -53,10 +55,12 @@ def order_features(mask: np.ndarray, strength: np.ndarray) -> np.ndarray:
 def variance_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
     r"""Fraction of each feature's variance that is lost when a factor is held at zero.
 
-    .. math:: \frac{\operatorname{Var}_i\big(m_{ij}(z_i) - m_{ij}(z_i \text{ with } z_{ik} = 0)\big)}
-        {\operatorname{Var}(x_j)}
+    .. math:: \frac{\operatorname{Var}_i\big(\eta_{ij}(z_i) - \eta_{ij}(z_i \text{ with } z_{ik} = 0)\big)}
+        {\operatorname{Var}_i(\eta_{ij}) + 1/I_j}
 
-    It is the size of a link whatever the shape of its curve, and may be compared among features.
+    with the outputs :math:`\eta` of the decoder and the Fisher information :math:`I_j` of one value about its
+    output, at the mean of the feature: of a Gaussian feature :math:`1/I_j` is its noise variance. It is the size
+    of a link whatever the shape of its curve, and may be compared among features.
 
     Parameters
     ----------
@@ -68,14 +72,13 @@ def variance_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_features, n_factors)
-        At most one. Zero where the mask is, except under the multinomial, whose features share one total.
+        At most one. Zero where the mask is.
     """
     module = outputs.module
-    means = _expected(module, outputs.given, batch)
-    variance = _variance(module, means, batch).clamp_min(1e-12)
+    variance = (_output_spread(outputs, batch) + _output_noise(module, batch)).clamp_min(1e-12)
     shares = torch.zeros(module.n_features, module.n_factors)
     for k in outputs.active:
-        lost = _spread(means - _expected(module, outputs.changed(k, 0.0), batch), batch.weight)
+        lost = _spread(outputs.given - outputs.changed(k, 0.0), batch.weight)
         shares[:, k] = (lost / variance).clamp_max(1.0)
     return shares.double().numpy()
 
@@ -93,7 +96,7 @@ def communalities(outputs: Outputs, batch: Batch) -> np.ndarray:
     means = _expected(module, outputs.given, batch)
     x = module.observation.likelihood.response(batch.x)
     left = _mean_where_observed((x - means).square(), batch)
-    reproduced = 1.0 - left / _variance(module, means, batch).clamp_min(1e-12)
+    reproduced = 1.0 - left / _deviations(module, batch).clamp_min(1e-12)
     explained = 1.0 - module.noise_variance
     if module.row_groups is not None and batch.group is not None:
         explained = explained - _spread(module.row_groups.offset(batch.group), batch.weight)
@@ -161,8 +164,21 @@ def _expected(module: LatentModule, output: Tensor, batch: Batch) -> Tensor:
     return likelihood.expectation(given, parameters, size=batch.size, total=batch.total)
 
 
-def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:
-    """What fractions of variance are fractions of: shape (n_features,)."""
+def _output_spread(outputs: Outputs, batch: Batch) -> Tensor:
+    """Variance of each feature's outputs, with the shifts of groups: shape (n_features,)."""
+    eta = outputs.module.shifted(batch, outputs.given)
+    return eta.var(0) if batch.weight is None else _spread(eta, batch.weight)
+
+
+def _output_noise(module: LatentModule, batch: Batch) -> Tensor:
+    """What the noise of one value is worth on the scale of its output: shape (n_features,)."""
+    mean = _mean_where_observed(batch.x, batch)
+    information = module.observation.likelihood.information(mean, module.nuisance.values())
+    return 1.0 / information.clamp_min(1e-12)
+
+
+def _deviations(module: LatentModule, batch: Batch) -> Tensor:
+    """Mean squared deviation from what a row of its size would hold without any factor: shape (n_features,)."""
     observation, x = module.observation, module.observation.likelihood.response(batch.x)
     exposure = torch.ones_like(x)
     for columns, size in (
@@ -174,9 +190,7 @@ def _variance(module: LatentModule, means: Tensor, batch: Batch) -> Tensor:
     if batch.observed is not None:
         x, exposure = x * batch.observed, exposure * batch.observed
     rate = batch.row_sum(x) / batch.row_sum(exposure).clamp_min(1e-12)
-    deviations = _mean_where_observed((x - exposure * rate).square(), batch)
-    spread = means.var(0) if batch.weight is None else _spread(means, batch.weight)
-    return torch.where(_real(module), spread + module.noise_variance, deviations)
+    return _mean_where_observed((x - exposure * rate).square(), batch)
 
 
 def _spread(values: Tensor, weight: Tensor | None) -> Tensor:
