@@ -2,7 +2,7 @@
 
     python -m benchmarks.replication.cells --data FOLDER [--only METHOD;...]
 
-Twenty factors of all cells, standardised; logistic regression, five stratified folds, five seeds of the folds.
+Twenty factors of all cells, standardised; logistic regression, five stratified folds, five seeds of them.
 """
 
 from __future__ import annotations

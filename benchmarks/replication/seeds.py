@@ -42,8 +42,7 @@ def main() -> None:
             for seed in tqdm(range(_SEEDS), desc=name, unit="fit")
         ]
         found = [
-            {"table": name, "seed": seed, **compare_factors(fits[0], fits[seed])}
-            for seed in range(1, _SEEDS)
+            {"table": name, "seed": seed, **compare_factors(fits[0], fits[seed])} for seed in range(1, _SEEDS)
         ]
         rows = pd.concat([rows, pd.DataFrame(found)], ignore_index=True)
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

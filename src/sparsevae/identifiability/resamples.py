@@ -242,9 +242,7 @@ def _begin(
     whole = _nearest(kinds, X, seen, ranks, support[varying], n_factors)
     if whole is None:
         return None
-    shrinkage = max(
-        SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying])
-    )
+    shrinkage = max(SHRINKAGES, key=lambda value: _overlap(_links(whole, n_samples, value), support[varying]))
     return varying, X, seen, ranks, whole, shrinkage
 
 
