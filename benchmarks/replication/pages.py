@@ -33,16 +33,16 @@ _MORE = {
     "seeds": """
 ## Another seed, the same rows
 
-Default fits of the first half of split 0 with five seeds, each compared with that of seed 0 on all rows: means of
-four comparisons. `python -m benchmarks.replication.seeds` makes the rows (`seeds.csv`).
+Default fits of the first half of split 0 with five seeds, each compared with that of seed 0 on all rows:
+means of four comparisons. `python -m benchmarks.replication.seeds` makes the rows (`seeds.csv`).
 
 """,
     "cells": """
 ## Cell types
 
 A multinomial regression on factors of all cells, found without labels: cells whose type is told, five
-stratified folds, five seeds of the folds. At most twenty factors of raw counts of the 2,000 most variable genes
-(negative binomial; PCA sees them log-normalised), and of Zeisel's 558 genes. `python -m
+stratified folds, five seeds of the folds. At most twenty factors of raw counts of the 2,000 most variable
+genes (negative binomial; PCA sees them log-normalised), and of Zeisel's 558 genes. `python -m
 benchmarks.replication.cells` makes the rows (`cells.csv`).
 
 """,

@@ -33,7 +33,7 @@ from sparsevae.training import Batches, StoredBatches
 __all__ = ["SHRINKAGES", "Spine", "find_spine", "linear_module", "network_module", "sparse_loadings"]
 
 SHRINKAGES = (0.0, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2)
-"""What the lasso takes off a loading, at the points of the path. From 0.1 to 0.2 half of the links disappear."""
+"""What the lasso takes off a loading, along the path. From 0.1 to 0.2 half of the links disappear."""
 _STRICTER = (0.3, 0.5)  # shown to readers of a fit, never chosen
 _PARTS_KEEP = 0.5  # of the gain of rotated factors, from which on parts are preferred for counts
 _FEWEST_FEATURES, _FEWEST_ROWS = 3, 10  # of a factor analysis

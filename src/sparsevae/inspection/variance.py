@@ -1,10 +1,10 @@
 r"""How much of a table the factors explain: by factor, by feature and in all.
 
-Fractions are of the variance of a feature: for a real-valued one, of its fitted means and noise together. What
-a factor explains of counts and answers is taken on the scale of the decoder's outputs, logarithms and log-odds,
-where it does not hang on a few large rows; what all explain together, on the data themselves: of the squared
-deviations from what a row of its size would hold without any factor. The first is about what the second would
-be for small effects. All are taken at posterior means of the factors.
+Fractions are of the variance of a feature: for a real-valued one, of its fitted means and noise together.
+What one factor explains of counts and answers is taken on the scale of the decoder's outputs (logarithms,
+log-odds), where it does not hang on a few large rows. What all explain together is taken on the data: of the
+squared deviations from what a row of its size would hold without any factor. For small effects the two are
+about the same. All are taken at posterior means of the factors.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def variance_shares(outputs: Outputs, batch: Batch) -> np.ndarray:
         {\operatorname{Var}_i(\eta_{ij}) + 1/I_j}
 
     with the outputs :math:`\eta` of the decoder and the Fisher information :math:`I_j` of one value about its
-    output, at the mean of the feature: of a Gaussian feature :math:`1/I_j` is its noise variance. It is the size
-    of a link whatever the shape of its curve, and may be compared among features.
+    output, at the mean of the feature: of a Gaussian feature :math:`1/I_j` is its noise variance. It is the
+    size of a link whatever the shape of its curve, and may be compared among features.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _output_noise(module: LatentModule, batch: Batch) -> Tensor:
 
 
 def _deviations(module: LatentModule, batch: Batch) -> Tensor:
-    """Mean squared deviation from what a row of its size would hold without any factor: shape (n_features,)."""
+    """Mean squared deviation from what a row would hold without any factor: shape (n_features,)."""
     observation, x = module.observation, module.observation.likelihood.response(batch.x)
     exposure = torch.ones_like(x)
     for columns, size in (
