@@ -38,11 +38,10 @@ from sparsevae.exceptions import (
     OutOfMemoryError,
     ParameterError,
 )
-from sparsevae.fitting import FitData, get_recipe, named_likelihood, prepare
+from sparsevae.fitting import FitData, get_recipe, prepare
 from sparsevae.fitting.checkpoint import checkpoint_in, describe, fingerprint
 from sparsevae.inspection.codes import Codes, block_size, fixed_draws, in_blocks
 from sparsevae.inspection.imputation import (
-    dense_table,
     draw_cells,
     expect_cells,
     hidden_log_density,
@@ -54,17 +53,17 @@ from sparsevae.inspection.row_groups import settle_groups_
 from sparsevae.inspection.simulation import draw_rows
 from sparsevae.inspection.streams import StoredCodes, array_on_disk
 from sparsevae.io.suggestion import suggest_likelihood
-from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed
+from sparsevae.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Mixed, get_likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.modules.compatibility import upgrade_saved_module
 from sparsevae.persistence import load_estimator, save_estimator
 from sparsevae.stored import StoredTable, is_stored
+from sparsevae.summaries import EXTREME, dense_table, extreme_cell
 from sparsevae.training.callbacks import Callback, calling
 from sparsevae.training.interrupt import stop_requested
 from sparsevae.training.journal import keeping
 from sparsevae.training.processes import joined_fit
 from sparsevae.validation import (
-    EXTREME,
     canonical_csr,
     check_choice,
     check_columns_numeric,
@@ -73,7 +72,6 @@ from sparsevae.validation import (
     check_in_memory,
     check_positive,
     check_support,
-    extreme_cell,
 )
 
 __all__ = ["FactorEstimator", "FeatureNames", "TableEstimator", "new_random_state"]
@@ -129,8 +127,8 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
         X = with_nan(X, observed)
         if is_stored(X):
             return self._check_stored(X, reset=reset, feature_names=feature_names)
-        check_in_memory(X)
         X, views = flatten_columns(X)
+        check_in_memory(X)
         check_columns_numeric(X)
         if sparse.issparse(X) and getattr(X, "ndim", 2) == 2:
             X = canonical_csr(X)
@@ -242,7 +240,7 @@ class TableEstimator(NamesMixin, TransformerMixin, BaseEstimator):
     def _table_likelihood(self) -> Likelihood:
         """The same, of the columns of the table alone."""
         spec = getattr(self, "likelihood_", self.likelihood)
-        likelihood = named_likelihood(spec, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        likelihood = get_likelihood(spec, self.n_features_in_, getattr(self, "feature_names_in_", None))
         return likelihood.with_levels(self.levels_[:, 2]) if hasattr(self, "levels_") else likelihood
 
     # -- using a fit ----------------------------------------------------------------------------------------
@@ -451,7 +449,7 @@ class FactorEstimator(TableEstimator):
         mind_fork()
         if stop_requested():  # during an earlier fit, by someone who will not want to wait for this one
             raise KeyboardInterrupt
-        with joined_fit() as group, checkpoint_in(checkpoint, checkpoint_every) as kept:
+        with joined_fit() as group, checkpoint_in(checkpoint, checkpoint_every, group) as kept:
             random_state = None if kept is None else kept.begin(new_random_state(self.random_state))
             if group is not None:
                 random_state = group.from_first(random_state or new_random_state(self.random_state))
@@ -467,9 +465,9 @@ class FactorEstimator(TableEstimator):
             if group is not None:
                 group.check_alike((describe(self), fingerprint(data)), "table and parameters")
             with (
-                calling(callbacks) as calls,
-                torch.random.fork_rng(devices=[]),
                 self._explained_failures(data.source.X),
+                torch.random.fork_rng(devices=[]),
+                calling(callbacks) as calls,
                 keeping(None) if kept is None else kept.keeping(self, data, calls),
             ):
                 module, history = self._fit_module(data)
@@ -518,11 +516,13 @@ class FactorEstimator(TableEstimator):
         self.check_parameters()
         self.__dict__.pop("module_", None)  # a fit that fails leaves an estimator that says it is not fitted
         table = self.check_new_table(X, observed, feature_names)
-        weight = check_weights(sample_weight, table)
+        weight, labels = check_weights(sample_weight, table), check_groups(groups, table)
+        sizes = check_exposure(exposure, table)
+        note_large_weights(weight, depth=4)
+        self._learn_exposure(sizes)
         if weight is not None and not weight.all() and not is_stored(table):
             self._learn_kinds(table[weight > 0][:, : self.n_features_in_])  # a row of weight zero is absent
-        group = self._learn_groups(groups, table, weight)
-        note_large_weights(weight, depth=4)
+        group = self._learn_groups(labels, weight)
         return prepare(
             table,
             self.resolved_likelihood(),
@@ -533,7 +533,7 @@ class FactorEstimator(TableEstimator):
             device=self._device(),
             weight=weight,
             group=group,
-            exposure=self._check_exposure(exposure, table),
+            exposure=sizes,
             size_factors=self.size_factors,
             group_shifts=getattr(self, "group_effects", "shifts") == "shifts",
             levels=self._padded_levels(),
@@ -658,17 +658,19 @@ class FactorEstimator(TableEstimator):
             table,
             check_weights(sample_weight, table),
             group=self._group_numbers(groups, table),
-            exposure=self._check_exposure(exposure, table),
+            exposure=self._row_sizes(exposure, table),
         )
 
-    def _check_exposure(self, exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
+    def _learn_exposure(self, sizes: np.ndarray | None) -> None:
+        """Whether fit was given sizes of the rows."""
+        self.__dict__.pop("has_exposure_", None)
+        if sizes is not None:
+            self.has_exposure_ = True
+
+    def _row_sizes(self, exposure: ArrayLike | None, X: Matrix) -> np.ndarray | None:
         """Sizes of the rows as an array; given where fit was given some."""
         sizes = check_exposure(exposure, X)
-        if "module_" not in self.__dict__:  # a fit begins
-            self.__dict__.pop("has_exposure_", None)
-            if sizes is not None:
-                self.has_exposure_ = True
-        elif hasattr(self, "has_exposure_") != (sizes is not None):
+        if hasattr(self, "has_exposure_") != (sizes is not None):
             wanted, got = ("sizes of the rows", "None") if sizes is None else ("None", "sizes of rows")
             raise DataError(
                 f"Expected exposure to be {wanted}, as in fit; got {got}. Describe rows as they were in fit."
@@ -695,12 +697,9 @@ class FactorEstimator(TableEstimator):
         more = len(getattr(self, "absent_columns_", ()))
         return np.concatenate([self.levels_, np.full((more, 3), np.nan)])
 
-    def _learn_groups(
-        self, groups: ArrayLike | None, X: Matrix, weight: np.ndarray | None
-    ) -> np.ndarray | None:
+    def _learn_groups(self, labels: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray | None:
         """Number of each row's group; the labels are kept."""
         self.__dict__.pop("groups_", None)
-        labels = check_groups(groups, X)
         if labels is None:
             return None
         if not self._takes_groups:
@@ -987,7 +986,7 @@ class FactorEstimator(TableEstimator):
             self.module_,
             seen,
             group=self._group_numbers(groups, table),
-            exposure=self._check_exposure(exposure, table),
+            exposure=self._row_sizes(exposure, table),
         )
         density = hidden_log_density(codes, table, hidden)
         rows = np.ones(len(density)) if weight is None else weight

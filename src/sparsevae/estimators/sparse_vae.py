@@ -15,7 +15,7 @@ from scipy.stats import t as t_distribution
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import JSON, TableLike
-from sparsevae.decoder.precision import PRECISIONS
+from sparsevae.decoder.dispatch import PRECISIONS
 from sparsevae.estimators.base import FeatureNames
 from sparsevae.estimators.display import DisplayMixin
 from sparsevae.estimators.grouped import GROUP_EFFECTS, GroupMixin
@@ -356,6 +356,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             inclusion_prior=None if prior is None else (float(prior[0]), float(prior[1])),
             keep_rate_ratio=recipe.keep_rate_ratio,
         )
+        check_features_per_step(config.features_per_step, data.source.observation.likelihood)
         automatic = isinstance(self.init, str) and self.init == "auto"
         return FitSettings(
             recipe=recipe,
@@ -397,7 +398,6 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         return self._settings(data), data
 
     def _fit_module(self, data: FitData) -> tuple[LatentModule, pd.DataFrame]:
-        check_features_per_step(self.features_per_step, data.source.observation.likelihood)
         fitted = fit_or_resume(self._settings(data), data)
         self.starts_ = fitted.starts
         self._remember_path(fitted)
