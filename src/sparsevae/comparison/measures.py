@@ -19,7 +19,8 @@ from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.datasets import Dataset
-from sparsevae.estimators.base import FactorEstimator, TableEstimator
+from sparsevae.estimators.base import TableEstimator
+from sparsevae.estimators.factor_estimator import FactorEstimator
 from sparsevae.inspection.codes import Codes, map_rows
 from sparsevae.metrics import (
     dci,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import JSON, TableLike
-from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.factor_estimator import FactorEstimator
 from sparsevae.inspection.codes import Codes
 from sparsevae.inspection.variance import signed_strength
 from sparsevae.modules import SparseVAEModule

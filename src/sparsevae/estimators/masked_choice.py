@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from sparsevae.aliases import TableLike
 from sparsevae.annotations.weights import check_weights
-from sparsevae.estimators.base import FactorEstimator, new_random_state
+from sparsevae.estimators.factor_estimator import FactorEstimator, new_random_state
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.inspection.codes import Codes
 from sparsevae.inspection.imputation import hidden_log_density, hide_cells
