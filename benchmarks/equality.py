@@ -10,11 +10,8 @@ all likelihoods, and the models of the tutorials. Compared are mask, history, tr
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -22,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.trees import ROOT, cpu_seconds, other_tree, run_in_tree
+
 TINY = {"n_factors": 3, "max_epochs": 12, "hidden_sizes": (6, 5), "random_state": 0}
 COLUMNS = {
     "gaussian": [0, 1, 6, 7],
@@ -140,9 +138,9 @@ def work(out: Path, only: str | None, *, timed: bool) -> None:
     sys.stdout = sys.stderr
     if timed:
         model, X = defaults()[only]
-        before = _cpu()
+        before = cpu_seconds()
         model.fit(X)
-        out.write_text(str(_cpu() - before))
+        out.write_text(str(cpu_seconds() - before))
         return
     kept = {}
     for kind, X in tables().items():
@@ -159,19 +157,6 @@ def work(out: Path, only: str | None, *, timed: bool) -> None:
         for name, (model, X) in tutorials().items():
             kept |= {f"{name}|{key}": value for key, value in numbers(model, X).items()}
     np.savez(out, **kept)
-
-
-def _cpu() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _run(source: Path, out: Path, only: str | None, *, timed: bool = False) -> None:
-    command = [sys.executable, str(Path(__file__)), "--worker", str(out)]
-    command += ["--only", only] if only else []
-    command += ["--timed"] if timed else []
-    environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, env=environment)
 
 
 def compare(mine: Path, theirs: Path) -> int:
@@ -222,29 +207,27 @@ def main() -> None:
     if arguments.worker:
         work(arguments.worker, arguments.only, timed=arguments.timed)
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        other, folder = Path(scratch) / "other", Path(scratch)
-        subprocess.run(
-            ["git", "worktree", "add", "-q", "--detach", other, arguments.against], cwd=ROOT, check=True
-        )
-        sources = {"here": ROOT / "src", arguments.against: other / "src"}
-        try:
-            if not arguments.pairs:
-                _run(sources["here"], folder / "a.npz", arguments.only)
-                _run(sources[arguments.against], folder / "b.npz", arguments.only)
-                sys.exit(bool(compare(folder / "a.npz", folder / "b.npz")))
-            for name in TIMED:
-                ratios = []
-                for pair in range(arguments.pairs):
-                    seconds = {}
-                    for tree in sorted(sources, reverse=bool(pair % 2)):
-                        _run(sources[tree], folder / "time", name, timed=True)
-                        seconds[tree] = float((folder / "time").read_text())
-                    ratios.append(seconds["here"] / seconds[arguments.against])
-                spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-                print(f"{name}: CPU time {statistics.median(ratios):.3f} of {arguments.against}'s ({spread})")
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", other], cwd=ROOT, check=True)
+    with other_tree(arguments.against) as other, tempfile.TemporaryDirectory() as scratch:
+        folder, trees = Path(scratch), {"here": ROOT, arguments.against: other}
+        if not arguments.pairs:
+            _run(ROOT, folder / "a.npz", arguments.only)
+            _run(other, folder / "b.npz", arguments.only)
+            sys.exit(bool(compare(folder / "a.npz", folder / "b.npz")))
+        for name in TIMED:
+            ratios = []
+            for pair in range(arguments.pairs):
+                seconds = {}
+                for source in sorted(trees, reverse=bool(pair % 2)):
+                    _run(trees[source], folder / "time", name, timed=True)
+                    seconds[source] = float((folder / "time").read_text())
+                ratios.append(seconds["here"] / seconds[arguments.against])
+            spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+            print(f"{name}: CPU time {statistics.median(ratios):.3f} of {arguments.against}'s ({spread})")
+
+
+def _run(tree: Path, out: Path, only: str | None, *, timed: bool = False) -> None:
+    given = ["--worker", str(out), *(["--only", only] if only else []), *(["--timed"] if timed else [])]
+    run_in_tree(tree, "benchmarks.equality", given)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from sparsevae import SparseVAE
 from sparsevae.inspection.codes import Codes
 from sparsevae.modules import SparseVAEConfig, SparseVAEModule
 
+from . import models, tables
+
 # No deadline: no test asserts on time. Derandomised: the same examples on every machine and every run.
 settings.register_profile(
     "sparsevae",
@@ -53,6 +55,24 @@ def rng() -> np.random.Generator:
 def generator() -> torch.Generator:
     """A torch generator with a fixed seed."""
     return torch.Generator().manual_seed(20240615)
+
+
+@pytest.fixture(scope="session")
+def make_table() -> Callable[..., Any]:
+    """A small table of a likelihood."""
+    return tables.make_table
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., SparseVAE]:
+    """An estimator that fits in a blink, not yet fitted."""
+    return models.make_model
+
+
+@pytest.fixture(scope="session")
+def fit() -> Callable[..., SparseVAE]:
+    """Fit, without the warning that a few epochs were few."""
+    return models.fit
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from sparsevae.datasets import make_anchored_factors
+
 LIKELIHOODS = [
     "gaussian",
     "bernoulli",
@@ -38,3 +40,16 @@ def make_table(likelihood="gaussian", n_samples=60, n_features=7, seed=0):
     levels = 1.0 + np.clip(np.rint(2.0 + 2.0 * signal + 0.5 * rng.normal(size=signal.shape)), 0, 4)
     others = {"gaussian": real, "bernoulli": binary, "ordinal": levels, "categorical": levels}
     return others.get(likelihood, counts)
+
+
+def make_items(n_samples, n_features, anchors_per_factor):
+    """A data frame of items: two factors, so many anchors of each, and the other items of both."""
+    data = make_anchored_factors(
+        n_samples,
+        n_features,
+        2,
+        anchors_per_factor=anchors_per_factor,
+        nonlinear_share=0.0,
+        random_state=0,
+    )
+    return pd.DataFrame(data.X, columns=[f"item {j}" for j in range(n_features)])

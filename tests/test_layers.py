@@ -19,6 +19,7 @@ REPOSITORY = ROOT.parents[1]
 LAYERS = [
     {"exceptions", "aliases", "_version"},
     {"stored"},
+    {"summaries"},
     {"validation", "principal"},
     {"priors", "divergences", "rotation", "datasets", "metrics", "io", "annotations"},
     {"likelihoods", "decoder", "factor_analysis"},
@@ -38,6 +39,7 @@ WITHOUT_TORCH = {
     "aliases",
     "exceptions",
     "stored",
+    "summaries",
     "datasets",
     "metrics",
     "io",

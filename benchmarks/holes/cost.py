@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.against import ROOT, other_tree
+from benchmarks.trees import ROOT, other_tree, run_worker
 
 BEFORE, BUILT = "f724601", "43b2de7"
 EPOCHS = (20, 100)
@@ -49,7 +47,7 @@ def cost(arguments: argparse.Namespace) -> Iterator[dict[str, object]]:
             sources = [s for s in trees if recipe == "paper" or s != "this checkout"]
             for repeat in arguments.seeds:
                 for source in sources if repeat % 2 == 0 else sources[::-1]:
-                    found = _run(trees[source], job, folder / "found.json")
+                    found = run_worker(trees[source], "benchmarks.holes.cost", job, folder / "found.json")
                     yield {"seed": repeat, "table": name, "source": source, **found}
 
 
@@ -77,15 +75,6 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "cpu_seconds_of_epochs": round(seconds[long] - seconds[short], 3),
         "mask": hashlib.sha256(mask.tobytes()).hexdigest()[:12],
     }
-
-
-def _run(tree: Path, job: dict[str, Any], out: Path) -> dict[str, Any]:
-    """In a fresh process, with the package of one tree."""
-    command = [sys.executable, "-m", "benchmarks.holes.cost", json.dumps({**job, "out": str(out)})]
-    paths = os.pathsep.join([str(tree / "src"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, env=environment, cwd=ROOT)
-    return json.loads(out.read_text())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from benchmarks.replication.held_out import held_out_variance
 from benchmarks.replication.methods import COUNTS_ONLY, OURS, PEERS
 from benchmarks.replication.pages import write_pages
 from benchmarks.replication.tables import TABLES
+from benchmarks.trees import cpu_seconds
 from sparsevae.metrics.replication import compare_factors, halves
 
 FACTORS = (5, 7, 10, 15, 20)  # of the methods that do not choose their number
@@ -62,10 +62,10 @@ def main() -> None:
             if n_factors >= X.shape[1] and method in PEERS:
                 continue
             fit = {**PEERS, **OURS}[method]
-            before, began = _cpu(), time.perf_counter()
+            before, began = cpu_seconds(), time.perf_counter()
             both = halves(len(X), split)
             fits = [fit(X[half], X, table.likelihood, n_factors, seed) for seed, half in enumerate(both)]
-            cpu, seconds = (_cpu() - before) / 2, (time.perf_counter() - began) / 2
+            cpu, seconds = (cpu_seconds() - before) / 2, (time.perf_counter() - began) / 2
             row = {
                 **dict(zip(KEYS, (name, method, n_factors, split), strict=True)),
                 **compare_factors(*fits),
@@ -80,13 +80,6 @@ def main() -> None:
         write_pages(rows, arguments.out.parent)
     columns = ["factors_a", "back", "match", "overlap", "held_out", "cpu_seconds"]
     print(rows.groupby(KEYS[:3])[columns].mean().round(2).to_string())
-
-
-def _cpu() -> float:
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
 
 
 if __name__ == "__main__":

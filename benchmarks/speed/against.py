@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +22,8 @@ from scipy import sparse
 
 from benchmarks.memory import megabytes
 from benchmarks.speed.fits_page import write_page
+from benchmarks.trees import ROOT, cpu_seconds, other_tree, run_worker
 
-ROOT = Path(__file__).parents[2]
 HELD_OUT = 0.1  # of the rows, which no fit sees
 SPARSE = 0.15  # filled entries up to which a table is passed as a sparse one
 SOURCES = ("ours", "theirs")
@@ -88,7 +84,9 @@ def compare(arguments: argparse.Namespace) -> None:
                     if (name, source, repeat) in done:
                         continue
                     wanted = {**job, "seed": repeat, "rivals": source == "ours"}
-                    found = _run(trees[source], wanted, Path(folder) / "found.json")
+                    found = run_worker(
+                        trees[source], "benchmarks.speed.against", wanted, Path(folder) / "found.json"
+                    )
                     rows.append({"table": name, "source": source, "repeat": repeat, **found})
                     pd.DataFrame(rows).to_csv(out, index=False)
                     print(rows[-1], flush=True)
@@ -164,37 +162,9 @@ def _rivals(X: np.ndarray, likelihood: str, n_factors: int) -> dict[str, float]:
 
 
 def _timed(run: Callable[[], object]) -> tuple[float, float]:
-    cpu, wall = _cpu(), time.perf_counter()
+    cpu, wall = cpu_seconds(), time.perf_counter()
     run()
-    return _cpu() - cpu, time.perf_counter() - wall
-
-
-def _cpu() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
-
-
-def _run(tree: Path, job: dict[str, Any], out: Path) -> dict[str, Any]:
-    """In a fresh process, with the package of one tree and the tables of this one."""
-    command = [sys.executable, "-m", "benchmarks.speed.against", json.dumps({**job, "out": str(out)})]
-    paths = os.pathsep.join([str(tree / "src"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, env=environment, cwd=ROOT)
-    return json.loads(out.read_text())
-
-
-@contextmanager
-def other_tree(revision: str) -> Iterator[Path]:
-    """The files of another revision, in a worktree that goes when it is no longer needed."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        subprocess.run(
-            ["git", "worktree", "add", "--quiet", "--detach", str(tree), revision], check=True, cwd=ROOT
-        )
-        try:
-            yield tree
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(tree)], check=True, cwd=ROOT)
+    return cpu_seconds() - cpu, time.perf_counter() - wall
 
 
 if __name__ == "__main__":

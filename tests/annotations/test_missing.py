@@ -5,8 +5,16 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsevae.annotations.missing import check_columns_seen, empty_rows, has_missing, hide, with_nan
+from sparsevae.annotations.missing import (
+    check_columns_seen,
+    empty_rows,
+    has_missing,
+    hide,
+    reveal_missing,
+    with_nan,
+)
 from sparsevae.exceptions import DataError
+from sparsevae.validation import check_finite
 
 X = np.array([[1.0, 0.0, 3.0], [0.0, 5.0, 0.0], [7.0, 8.0, 9.0]])
 SEEN = np.array([[True, False, True], [True, True, False], [True, True, True]])
@@ -48,3 +56,24 @@ def test_empty_rows_and_columns_are_found(store):
     with pytest.raises(DataError, match=r"only missing ones in 'a'. Drop these columns"):
         check_columns_seen(table, ["a", "b"])
     assert not empty_rows(store(X)).any()
+
+
+def test_a_masked_cell_is_a_cell_without_a_value():
+    X = np.arange(6.0).reshape(2, 3)
+    hidden = reveal_missing(np.ma.array(X, mask=X == 4))
+    np.testing.assert_array_equal(hidden, np.where(X == 4, np.nan, X))
+    np.testing.assert_array_equal(reveal_missing(np.ma.array(X.astype(int), mask=X == 4)), hidden)
+    assert type(reveal_missing(np.ma.array(X))) is np.ndarray
+    with pytest.raises(DataError, match="NaN in 1 cells, columns 'b', the first in row 2 of 'b'"):
+        check_finite(hidden, ["a", "b", "c"])
+
+
+def test_the_imaginary_part_of_masked_cells_is_not_dropped():
+    with pytest.raises(DataError, match="got complex ones"):
+        reveal_missing(np.ma.array([[1 + 2j, 1.0]], mask=[[True, False]]))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[D]"])
+def test_dates_and_time_spans_are_no_numbers(kind):
+    with pytest.raises(DataError, match="dates or time spans"):
+        reveal_missing(np.ones((2, 3), dtype=int).astype(kind))

@@ -6,6 +6,10 @@ import shutil
 import pandas as pd
 import pytest
 
+from sparsevae import Run
+from sparsevae.decoder import MaskedDecoder
+from sparsevae.modules.encoder import Encoder
+
 from .helpers import files_under, invoke, refusal
 
 FILES = {
@@ -34,6 +38,18 @@ def test_a_run_becomes_a_page_with_json_and_csv(shared, tmp_path):
     assert content["run"]["data"]["n_samples"] == 40
     assert content["source"]["seen_in_fit"] is True
     assert result.stdout.splitlines()[0] == content["summary"][0]
+
+
+def test_a_page_is_made_without_running_a_network(shared, tmp_path, monkeypatch):
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a network was run")
+
+    for part in (Encoder, MaskedDecoder):
+        monkeypatch.setattr(part, "forward", refuse)
+    result = invoke("report", shared / "run", "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.stderr
+    with pytest.raises(AssertionError, match="a network was run"):
+        Run.open(shared / "run").model().sample(1)
 
 
 def test_samples_have_the_names_of_the_table(shared, tmp_path):

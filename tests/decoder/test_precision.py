@@ -9,7 +9,7 @@ from sparsevae.decoder import (
     decode_blocked,
     decode_literal,
     decode_sparse,
-    precision,
+    dispatch,
 )
 
 # The arithmetic works on any CPU; hardware support only decides whether it pays.
@@ -47,7 +47,7 @@ def test_bfloat16_activations_are_relu_of_their_inputs():
 
 def test_a_device_without_bfloat16_falls_back_with_a_warning(monkeypatch, make_problem):
     mask, z, weights, _ = make_problem(50, 50, 5, (64, 64), dtype=torch.float32)
-    monkeypatch.setattr(precision, "bfloat16_supported", lambda device: False)
+    monkeypatch.setattr(dispatch, "bfloat16_supported", lambda device: False)
     with pytest.warns(UserWarning, match="decoding in float32"):
         output = decode(mask, z, weights, precision="bfloat16")
     assert torch.equal(output, decode(mask, z, weights, precision="float32"))

@@ -1,4 +1,4 @@
-"""Small tables of every kind, and small models fitted to them once."""
+"""Small models of every kind, fitted once."""
 
 from __future__ import annotations
 
@@ -7,23 +7,6 @@ import os
 import pytest
 
 from .. import models, tables
-
-
-@pytest.fixture(scope="session")
-def make_table():
-    return tables.make_table
-
-
-@pytest.fixture(scope="session")
-def make_model():
-    """An estimator that fits in a blink, not yet fitted."""
-    return models.make_model
-
-
-@pytest.fixture(scope="session")
-def fit():
-    """Fit, without the warning that a few epochs were few."""
-    return models.fit
 
 
 @pytest.fixture(scope="session")

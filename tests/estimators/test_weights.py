@@ -18,7 +18,7 @@ from sparsevae.exceptions import ConvergenceWarning
 from sparsevae.fitting.choice import parsimonious
 from sparsevae.fitting.data import linear_inputs
 from sparsevae.fitting.settings import new_module
-from sparsevae.validation import column_moments
+from sparsevae.summaries import column_moments
 
 from ..tables import MIXED, make_table
 

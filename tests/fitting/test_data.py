@@ -10,8 +10,8 @@ import torch
 from scipy import sparse
 
 from sparsevae import VSC, SparseVAE, open_rows
-from sparsevae.exceptions import DataError, DataWarning, ParameterError
-from sparsevae.fitting import named_likelihood, prepare
+from sparsevae.exceptions import DataError, DataWarning
+from sparsevae.fitting import prepare
 from sparsevae.likelihoods import get_likelihood
 from sparsevae.priors import calibrate_noise_scale
 
@@ -137,20 +137,6 @@ def test_counts_that_are_fitted_as_real_values_are_warned_of(form, rng):
 def test_scores_and_counts_fitted_as_such_are_not_warned_of(rng):
     prepared(rng.integers(0, 11, size=(60, 5)).astype(float))
     prepared(rng.negative_binomial(2, 0.3, size=(60, 5)).astype(float), "negative_binomial")
-
-
-def test_columns_of_a_likelihood_are_named_or_counted():
-    names = ["a", "b", "c", "d"]
-    wanted = {"poisson": "b", "bernoulli": ["d", 2], "gaussian": slice(0, 1)}
-    parts = {part.name: columns for part, columns in named_likelihood(wanted, 4, names).split(4)}
-    assert {name: np.arange(4)[columns].tolist() for name, columns in parts.items()} == {
-        "poisson": [1],
-        "bernoulli": [3, 2],
-        "gaussian": [0],
-    }
-    assert named_likelihood("poisson", 4, None).name == "poisson"
-    with pytest.raises(ParameterError, match="Expected likelihood to name columns of the table; got 'e'"):
-        named_likelihood({"poisson": ["a", "e"], "gaussian": ["b", "c", "d"]}, 4, names)
 
 
 # -- warnings -----------------------------------------------------------------------------------------------

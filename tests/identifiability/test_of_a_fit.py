@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -14,6 +13,8 @@ import sparsevae
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
 from sparsevae.exceptions import DataError
+
+from ..tables import make_items
 
 
 def fit(X, **parameters):
@@ -34,8 +35,7 @@ def fit(X, **parameters):
 
 @pytest.fixture(scope="module")
 def table():
-    data = make_anchored_factors(300, 12, 2, anchors_per_factor=4, nonlinear_share=0.0, random_state=0)
-    return pd.DataFrame(data.X, columns=[f"item {j}" for j in range(12)])
+    return make_items(300, 12, anchors_per_factor=4)
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ import torch
 from scipy import sparse
 
 from sparsevae import SparseVAE
-from sparsevae.datasets import make_anchored_factors
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.identifiability import Stability, stability
+
+from ..tables import make_items
 
 
 def small_model(**parameters):
@@ -30,8 +31,7 @@ def small_model(**parameters):
 
 @pytest.fixture(scope="module")
 def table():
-    data = make_anchored_factors(120, 8, 2, anchors_per_factor=3, nonlinear_share=0.0, random_state=0)
-    return pd.DataFrame(data.X, columns=[f"item {j}" for j in range(8)])
+    return make_items(120, 8, anchors_per_factor=3)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
-from sparsevae.exceptions import ConvergenceWarning
+from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.likelihoods import LIKELIHOODS, Factorised, Gaussian, Mixed, get_likelihood
 from sparsevae.likelihoods.base import per_feature
 
@@ -45,16 +45,28 @@ def test_a_dict_gives_each_likelihood_its_columns(columns):
         ({"poisson": [0, 1]}, "each of the 3 columns exactly once; got 2 columns"),
         ({"poisson": [0, 1], "gaussian": [1, 2]}, "every column exactly once; got .*'poisson': \\[0, 1\\]"),
         ({"poisson": [0, 3], "gaussian": [1, 2]}, "table of 3 columns; got \\[0, 3\\]"),
-        (
-            {"poisson": ["age"], "gaussian": [1, 2]},
-            "list of indices, a slice or a boolean mask; got \\['age'\\]",
-        ),
+        ({"poisson": ["age"], "gaussian": [1, 2]}, "name columns of the table; got 'age'"),
+        ({"poisson": [0.5], "gaussian": [1, 2]}, "list of indices, a slice or a boolean mask; got \\[0.5\\]"),
         ({}, "every column exactly once"),
     ],
 )
 def test_an_unusable_specification_is_refused_with_a_remedy(spec, message):
     with pytest.raises(ValueError, match=message):
         get_likelihood(spec, 3)
+
+
+def test_columns_of_a_likelihood_are_named_or_counted():
+    names = ["a", "b", "c", "d"]
+    wanted = {"poisson": "b", "bernoulli": ["d", 2], "gaussian": slice(0, 1)}
+    parts = {part.name: columns for part, columns in get_likelihood(wanted, 4, names).split(4)}
+    assert {name: np.arange(4)[columns].tolist() for name, columns in parts.items()} == {
+        "poisson": [1],
+        "bernoulli": [3, 2],
+        "gaussian": [0],
+    }
+    assert get_likelihood("poisson", 4).name == "poisson"
+    with pytest.raises(ParameterError, match="Expected likelihood to name columns of the table; got 'e'"):
+        get_likelihood({"poisson": ["a", "e"], "gaussian": ["b", "c", "d"]}, 4, names)
 
 
 def test_an_object_for_another_table_is_refused():

@@ -7,8 +7,9 @@ from scipy import sparse
 
 import sparsevae
 from sparsevae import NMF, VAE, SparseVAE
-from sparsevae.datasets import make_anchored_factors
 from sparsevae.exceptions import DataError, ParameterError
+
+from ..tables import make_items
 
 QUICK = {"n_init": 1, "max_epochs": 30, "hidden_sizes": (8,), "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sparsevae.exceptions.ConvergenceWarning")
@@ -17,8 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sparsevae.exceptions.Convergenc
 @pytest.fixture(scope="module")
 def table():
     """Two factors with four features each, and two features of both."""
-    data = make_anchored_factors(160, 10, 2, anchors_per_factor=4, nonlinear_share=0.0, random_state=0)
-    return pd.DataFrame(data.X, columns=[f"item {j}" for j in range(10)])
+    return make_items(160, 10, anchors_per_factor=4)
 
 
 @pytest.fixture(scope="module")

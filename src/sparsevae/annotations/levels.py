@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse
 
 from sparsevae.aliases import Matrix
 from sparsevae.exceptions import DataError
 from sparsevae.stored import is_stored
+from sparsevae.summaries import dense_table
 
 __all__ = ["MOST_LEVELS", "check_levels", "count_levels", "find_levels", "known_cells"]
 
@@ -131,6 +131,4 @@ def _different_values(X: Matrix, j: int) -> np.ndarray:
 
 
 def _column(X: Matrix, j: int) -> np.ndarray:
-    column = X[:, [j]]
-    dense = column.toarray() if sparse.issparse(column) else np.asarray(column)  # type: ignore[union-attr]
-    return dense.ravel().astype(np.float64)
+    return dense_table(X[:, [j]]).ravel().astype(np.float64)

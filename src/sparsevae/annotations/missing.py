@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sparsevae.aliases import Matrix
+from sparsevae.aliases import Matrix, TableLike
 from sparsevae.exceptions import DataError
 from sparsevae.stored import as_stored, is_stored
-from sparsevae.validation import reveal_missing, shown
+from sparsevae.summaries import dense_table
+from sparsevae.validation import shown
 
 __all__ = [
     "add_absences",
@@ -21,6 +22,7 @@ __all__ = [
     "empty_rows",
     "has_missing",
     "hide",
+    "reveal_missing",
     "with_nan",
 ]
 
@@ -56,6 +58,26 @@ def with_nan(X: Any, observed: ArrayLike | None = None) -> Any:
     return hide(X if sparse.issparse(X) else np.asarray(X, dtype=np.float64), observed)
 
 
+def reveal_missing(X: TableLike) -> TableLike:
+    """A table with NaN where a masked array hides its cells; arrays of dates and time spans are refused.
+
+    numpy would convert the one to the hidden values and the other to counts of some unit.
+    """
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if isinstance(X, np.ndarray) and kind in "mM":
+        raise DataError(
+            f"Expected numbers; got dates or time spans ({X.dtype}). Convert them to numbers of a unit "
+            "first, for example (X - X.min()) / np.timedelta64(1, 'D')."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        if kind == "c":
+            raise DataError("Expected real numbers; got complex ones (Complex data not supported).")
+        if not np.ma.getmaskarray(X).any():
+            return np.asarray(X.data)
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    return X
+
+
 def hide(X: Matrix, observed: ArrayLike) -> Matrix:
     """A table with NaN where ``observed`` is False; the caller's is not changed.
 
@@ -75,7 +97,7 @@ def hide(X: Matrix, observed: ArrayLike) -> Matrix:
         return np.where(seen, X, np.asarray(np.nan, dtype=X.dtype))
     hidden = ~seen
     if hidden.mean() > _MOSTLY:
-        return np.where(seen, X.toarray(), np.asarray(np.nan, dtype=X.dtype))  # type: ignore[union-attr]
+        return np.where(seen, dense_table(X), np.asarray(np.nan, dtype=X.dtype))
     rows, columns = np.nonzero(hidden)
     holes = sparse.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=X.shape)
     filled = (sparse.csr_array(X) + holes).astype(np.result_type(X.dtype, np.float32))
@@ -152,4 +174,4 @@ def _checked_mask(observed: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
             f"Expected observed to hold True and False; got numbers of type {mask.dtype}. Pass a boolean "
             "mask, for example ~np.isnan(X)."
         )
-    return np.asarray(mask.toarray() if sparse.issparse(mask) else mask)
+    return dense_table(mask)

@@ -17,7 +17,8 @@ from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import DataError
 from sparsevae.metrics import log_likelihood
 from sparsevae.principal import RandomState
-from sparsevae.validation import check_positive, column_moments, constant_columns, row_totals
+from sparsevae.summaries import column_moments, constant_columns, dense_table, row_totals
+from sparsevae.validation import check_positive
 
 __all__ = ["EASE", "FactorAnalysisAdapter", "LDAAdapter", "PCAAdapter"]
 
@@ -102,7 +103,7 @@ class _Gaussian(_Adapter):
         return self.model_.score_samples(self._input(X)) - np.log(self.scale_).sum()
 
     def _input(self, X: Matrix) -> np.ndarray:
-        dense = X.toarray() if hasattr(X, "toarray") else X
+        dense = dense_table(X)
         return (dense / self.scale_).astype(dense.dtype, copy=False) if self.standardise else dense
 
     def _output(self, mean: np.ndarray) -> np.ndarray:
@@ -185,8 +186,7 @@ class EASE(_Adapter):
         """Fit the model to a table."""
         check_positive("penalty", self.penalty)
         X = self._check_table(X, reset=True)
-        gram = X.T @ X
-        gram = (gram.toarray() if hasattr(gram, "toarray") else gram).astype(np.float64)
+        gram = dense_table(X.T @ X).astype(np.float64)
         precision = np.linalg.inv(gram + self.penalty * np.eye(len(gram)))
         self.model_ = np.eye(len(gram)) - precision / np.diag(precision)
         self.active_factors_ = np.arange(0)

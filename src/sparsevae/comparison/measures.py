@@ -19,7 +19,8 @@ from torch import Tensor
 
 from sparsevae.aliases import Matrix, TableLike
 from sparsevae.datasets import Dataset
-from sparsevae.estimators.base import FactorEstimator, TableEstimator
+from sparsevae.estimators.base import TableEstimator
+from sparsevae.estimators.factor_estimator import FactorEstimator
 from sparsevae.inspection.codes import Codes, map_rows
 from sparsevae.metrics import (
     dci,
@@ -36,6 +37,7 @@ from sparsevae.metrics import (
     topic_diversity,
 )
 from sparsevae.modules import Batch, LatentModule
+from sparsevae.summaries import dense_table
 
 __all__ = ["MEASURES", "Fit", "Measure", "reconstruction_nll", "score_of", "sparsity_of"]
 
@@ -171,8 +173,7 @@ def _log_coefficient(estimator: TableEstimator, X: Matrix) -> np.ndarray:
     total = np.zeros(X.shape[0])
     for part, columns in estimator.resolved_likelihood().split(X.shape[1]):
         if not part.factorised:
-            counts = X[:, columns]
-            counts = counts.toarray() if hasattr(counts, "toarray") else counts
+            counts = dense_table(X[:, columns])
             total += gammaln(counts.sum(1) + 1.0) - gammaln(counts + 1.0).sum(1)
     return total
 

@@ -2,11 +2,10 @@
 
 from sparsevae.decoder.blocked import decode_blocked
 from sparsevae.decoder.dense import decode_dense, decode_shared
-from sparsevae.decoder.dispatch import decode
+from sparsevae.decoder.dispatch import bfloat16_supported, decode
 from sparsevae.decoder.literal import decode_literal
 from sparsevae.decoder.module import MaskedDecoder
 from sparsevae.decoder.plan import MaskPlan, plan_mask
-from sparsevae.decoder.precision import bfloat16_supported
 from sparsevae.decoder.sparse import decode_sparse
 from sparsevae.decoder.threads import single_threaded_kernels
 from sparsevae.decoder.weights import DecoderWeights

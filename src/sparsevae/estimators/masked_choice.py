@@ -13,10 +13,11 @@ from sklearn.base import clone
 
 from sparsevae.aliases import TableLike
 from sparsevae.annotations.weights import check_weights
-from sparsevae.estimators.base import FactorEstimator, new_random_state
+from sparsevae.estimators.factor_estimator import FactorEstimator, new_random_state
 from sparsevae.exceptions import ConvergenceWarning, ParameterError
 from sparsevae.inspection.codes import Codes
 from sparsevae.inspection.imputation import hidden_log_density, hide_cells
+from sparsevae.summaries import dense_table
 from sparsevae.validation import check_fraction, check_positive
 
 __all__ = ["MaskedChoice", "choose_n_factors"]
@@ -87,9 +88,7 @@ def choose_n_factors(
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted.fit(seen, sample_weight=weight)
         checked = fitted.check_table(seen)
-        whole = np.hstack(
-            [table.toarray() if hasattr(table, "toarray") else table, checked[:, table.shape[1] :]]
-        )
+        whole = np.hstack([dense_table(table), checked[:, table.shape[1] :]])
         marks = np.hstack([hidden, np.zeros((len(hidden), whole.shape[1] - table.shape[1]), dtype=bool)])
         densities.append(hidden_log_density(Codes(fitted.module_, checked), whole, marks))
         n_active.append(len(fitted.active_factors_))

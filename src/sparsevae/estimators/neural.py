@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from sparsevae.estimators.base import FactorEstimator
+from sparsevae.estimators.factor_estimator import FactorEstimator
 from sparsevae.fitting import FitData, Recipe, get_recipe
 from sparsevae.fitting.initial import pytorch_start_, start_at_means_
 from sparsevae.fitting.ladder import patience_for

@@ -25,7 +25,8 @@ from sparsevae.estimators.plug_in import PlugInEstimator
 from sparsevae.exceptions import ConvergenceWarning, DataError
 from sparsevae.inspection.outputs import strongest_features
 from sparsevae.principal import RandomState
-from sparsevae.validation import check_fraction, check_positive, row_totals
+from sparsevae.summaries import dense_table, row_totals
+from sparsevae.validation import check_fraction, check_positive
 
 __all__ = ["NMF"]
 
@@ -184,7 +185,7 @@ class NMF(PlugInEstimator):
 
     def _factorise_with_care(self, table: Matrix, weight: np.ndarray | None) -> tuple[np.ndarray, float]:
         """Components of a table with holes or weights; codes and objective."""
-        dense = np.asarray(table.toarray() if sparse.issparse(table) else table, dtype=np.float64)  # type: ignore[union-attr]
+        dense = np.asarray(dense_table(table), dtype=np.float64)
         rows = np.ones(len(dense)) if weight is None else weight
         codes, components, self.n_iter_, objective = factorise_masked(
             dense,
@@ -295,7 +296,7 @@ class NMF(PlugInEstimator):
 
     def _codes_with_holes(self, X: Matrix) -> np.ndarray:
         """Codes of a table with missing values; rows without any get those that `_codes` gives them."""
-        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
+        dense = dense_table(X)
         whole = ~np.isnan(dense).any(1)
         codes = np.zeros((len(dense), self.n_factors), dtype=X.dtype)
         if whole.any():

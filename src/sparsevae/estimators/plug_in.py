@@ -21,7 +21,7 @@ from sparsevae.exceptions import ParameterError
 from sparsevae.likelihoods import Likelihood
 from sparsevae.metrics import log_likelihood
 from sparsevae.metrics.likelihood import CLOSED_FORMS
-from sparsevae.validation import column_moments
+from sparsevae.summaries import column_moments, dense_table
 
 __all__ = ["PlugInEstimator"]
 
@@ -74,7 +74,7 @@ class PlugInEstimator(TableEstimator):
             A data frame gives a data frame.
         """
         table = self.check_table(X, observed)
-        dense = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
+        dense = np.asarray(dense_table(table), dtype=np.float64)
         filled = np.where(np.isnan(dense), self._reconstruct(table), dense)
         if isinstance(X, pd.DataFrame):
             return pd.DataFrame(filled, index=X.index, columns=X.columns)
@@ -141,7 +141,7 @@ class PlugInEstimator(TableEstimator):
         begin = 0
         for x in _blocks(X):
             mean = self._reconstruct(x)
-            dense = x.toarray() if hasattr(x, "toarray") else x
+            dense = dense_table(x)
             share = 1.0 if weight is None else weight[begin : begin + len(dense), None]
             begin += len(dense)
             if isinstance(n_samples, np.ndarray):
@@ -185,7 +185,7 @@ def _log_prob(
     likelihood: Likelihood, X: Matrix, mean: np.ndarray, found: Mapping[str, np.ndarray]
 ) -> np.ndarray:
     """Log density at given means, of a likelihood without a closed form in numpy."""
-    x = torch.as_tensor(X.toarray() if hasattr(X, "toarray") else np.asarray(X), dtype=torch.float64)
+    x = torch.as_tensor(dense_table(X), dtype=torch.float64)
     output = likelihood.initial_output(torch.as_tensor(mean, dtype=torch.float64))
     parameters = {k: v.detach().double() for k, v in likelihood.initial_parameters(x.shape[1]).items()}
     parameters |= {k: torch.as_tensor(v) for k, v in found.items() if k in parameters}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sparsevae.aliases import TableLike
@@ -17,6 +16,7 @@ from sparsevae.inspection.survey import (
     survey_rows,
 )
 from sparsevae.inspection.variance import order_features
+from sparsevae.summaries import dense_table
 from sparsevae.validation import check_fraction, check_positive
 
 __all__ = ["SurveyMixin"]
@@ -88,7 +88,7 @@ class SurveyMixin(SparseFit):
         check_is_fitted(self, "module_")
         strength, correlation = self._standardised_loadings().to_numpy(), self._factor_correlation()
         size = np.abs(strength)
-        items = None if X is None else _dense(self.check_table(X))
+        items = None if X is None else dense_table(self.check_table(X))
         rows = []
         for a in range(strength.shape[1]):
             own = np.flatnonzero((size[:, a] > 0) & (size.argmax(1) == a))
@@ -123,7 +123,7 @@ class SurveyMixin(SparseFit):
         """
         check_is_fitted(self, "module_")
         check_positive("n_draws", n_draws, integer=True)
-        observed = correlation_of(_dense(self.check_table(X)))
+        observed = correlation_of(dense_table(self.check_table(X)))
         implied = correlation_of(self.sample(n_draws, random_state=random_state))
         names = self.feature_names()
         return pd.DataFrame(observed - implied, index=names, columns=names)
@@ -149,7 +149,3 @@ class SurveyMixin(SparseFit):
         covariance = self.factor_covariance_[np.ix_(self.active_factors_, self.active_factors_)]
         scale = np.sqrt(np.diag(covariance))
         return covariance / np.outer(scale, scale)
-
-
-def _dense(X: object) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)  # type: ignore[attr-defined]

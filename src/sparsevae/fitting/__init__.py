@@ -1,6 +1,6 @@
 """How the sparse VAE is fitted: `procedure` has the stages in their order, `recipes` the numbers."""
 
-from sparsevae.fitting.data import FitData, named_likelihood, prepare
+from sparsevae.fitting.data import FitData, prepare
 from sparsevae.fitting.procedure import fit_module
 from sparsevae.fitting.recipes import RECIPES, Recipe, get_recipe
 from sparsevae.fitting.settings import FitSettings
@@ -15,6 +15,5 @@ __all__ = [
     "Recipe",
     "fit_module",
     "get_recipe",
-    "named_likelihood",
     "prepare",
 ]

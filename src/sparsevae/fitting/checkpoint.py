@@ -25,7 +25,7 @@ from sparsevae.persistence import CheckpointFolder, open_checkpoints
 from sparsevae.stored import is_stored
 from sparsevae.training.callbacks import Calls
 from sparsevae.training.journal import Journal, current_journal, keeping
-from sparsevae.training.processes import current_group
+from sparsevae.training.processes import Group
 from sparsevae.validation import check_duration
 
 __all__ = ["Checkpoint", "checkpoint_in", "describe", "fingerprint", "fit_or_resume"]
@@ -120,7 +120,7 @@ class Checkpoint:
 
 
 @contextmanager
-def checkpoint_in(path: str | Path | None, every: object) -> Iterator[Checkpoint | None]:
+def checkpoint_in(path: str | Path | None, every: object, group: Group | None) -> Iterator[Checkpoint | None]:
     """The checkpoint in a directory, which is made; None for none.
 
     Parameters
@@ -128,8 +128,10 @@ def checkpoint_in(path: str | Path | None, every: object) -> Iterator[Checkpoint
     path : str, Path or None
     every : float or str
         Time between two checkpoints inside a stage.
+    group : Group or None
+        The processes that share the fit.
     """
-    seconds, group = check_duration("checkpoint_every", every), current_group()
+    seconds = check_duration("checkpoint_every", every)
     if path is None:
         yield None
         return

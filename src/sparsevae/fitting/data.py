@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,24 +18,25 @@ from sparsevae.annotations.levels import count_levels
 from sparsevae.annotations.missing import empty_rows, has_missing
 from sparsevae.annotations.weights import are_large
 from sparsevae.exceptions import DataError, DataWarning, ParameterError
-from sparsevae.likelihoods import Levels, Likelihood, get_likelihood
+from sparsevae.likelihoods import Levels, Likelihood
 from sparsevae.modules import LatentModule, Observation
 from sparsevae.priors import calibrate_noise_scale
 from sparsevae.stored import StoredTable, is_stored
-from sparsevae.training import Batches, RowSource, StoredBatches
-from sparsevae.validation import (
+from sparsevae.summaries import (
     column_moments,
     constant_columns,
+    dense_table,
     lone_cell,
     resembles_counts,
     row_totals,
-    shown,
 )
+from sparsevae.training import Batches, RowSource, StoredBatches
+from sparsevae.validation import shown
 
 Positions: TypeAlias = np.ndarray | range
 """Rows of a table; all rows of a table on disk are a range."""
 
-__all__ = ["FitData", "linear_inputs", "named_likelihood", "prepare"]
+__all__ = ["FitData", "linear_inputs", "prepare"]
 
 _INPUTS_AT_ONCE = 4096  # rows of a sparse table that are dense at a time
 _CELLS_AT_ONCE = 1 << 22
@@ -283,41 +284,6 @@ def linear_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
             inputs = np.where(batch.observed.cpu().numpy(), inputs, np.float32(np.nan))
         blocks.append(inputs)
     return np.concatenate(blocks)
-
-
-def named_likelihood(
-    spec: object, n_features: int, feature_names: Sequence[object] | np.ndarray | None
-) -> Likelihood:
-    """The likelihood that a user asked for, with columns named or counted.
-
-    Parameters
-    ----------
-    spec : str, Likelihood or mapping from likelihood to columns
-    n_features : int
-    feature_names : sequence of str or None
-        None where the table has no names.
-    """
-    if not isinstance(spec, Mapping):
-        return get_likelihood(spec, n_features)
-    position = {name: j for j, name in enumerate(feature_names if feature_names is not None else ())}
-
-    def resolve(columns: object) -> object:
-        if isinstance(columns, slice):
-            return columns
-        if not isinstance(columns, str | Iterable):
-            raise ParameterError(
-                f"Expected likelihood to name columns of the table; got {columns!r}. Pass a list of them."
-            )
-        wanted = [columns] if isinstance(columns, str) else list(columns)
-        unknown = [column for column in wanted if isinstance(column, str) and column not in position]
-        if unknown:
-            raise ParameterError(
-                f"Expected likelihood to name columns of the table; got {shown(unknown)}. Use the names of "
-                "a data frame's columns, or positions counted from 0."
-            )
-        return [position[column] if isinstance(column, str) else column for column in wanted]
-
-    return get_likelihood({family: resolve(columns) for family, columns in spec.items()}, n_features)
 
 
 def _cut_stored(source: RowSource, kept: Positions, validation_fraction: float, known: State) -> FitData:
@@ -635,7 +601,7 @@ def _weighted_holes(X: StoredTable, shares: np.ndarray) -> np.ndarray:
     missing = np.zeros(X.shape[1])
     for begin, block in X.blocks():
         own = shares[begin : begin + block.shape[0]]
-        missing += own @ np.isnan(block if isinstance(block, np.ndarray) else block.toarray())
+        missing += own @ np.isnan(dense_table(block))
     return missing
 
 

@@ -10,9 +10,9 @@ from scipy import sparse
 from sparsevae.aliases import Matrix
 from sparsevae.annotations.missing import has_missing
 from sparsevae.principal import nearest_covariance
-from sparsevae.validation import column_moments, constant_columns
+from sparsevae.summaries import column_moments, constant_columns, dense_table
 
-__all__ = ["FoldMoments", "as_correlation", "dense_with_holes", "pair_counts"]
+__all__ = ["FoldMoments", "as_correlation", "pair_counts"]
 
 _CELLS_AT_ONCE = 1 << 24
 
@@ -36,7 +36,7 @@ class FoldMoments:
 
     def __init__(self, X: Matrix, *, n_folds: int, random_state: int | None) -> None:
         self._holes = has_missing(X)
-        X = dense_with_holes(X) if self._holes else X
+        X = dense_table(X) if self._holes else X
         mean, variance = column_moments(X)
         constant = constant_columns(mean, variance)
         self._scale = np.where(constant, np.inf, np.sqrt(np.where(constant, 1.0, variance)))
@@ -79,11 +79,6 @@ class FoldMoments:
         correlation *= inverse[:, None]
         np.fill_diagonal(correlation, 1.0)
         return correlation
-
-
-def dense_with_holes(X: Matrix) -> np.ndarray:
-    """A table with NaN for what is missing, as a dense array."""
-    return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
 
 def pair_counts(X: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from sparsevae.decoder import MaskedDecoder
 from sparsevae.inspection.newton import posterior
 from sparsevae.inspection.row_groups import extend_module
 from sparsevae.modules import Batch, LatentModule
+from sparsevae.summaries import row_totals
 from sparsevae.training import RowSource
-from sparsevae.validation import row_totals
 
 __all__ = [
     "Codes",

@@ -22,9 +22,9 @@ from sparsevae.aliases import JSON
 from sparsevae.decoder.threads import side_by_side
 from sparsevae.exceptions import DataError
 from sparsevae.inspection.codes import Codes, spread_rows
-from sparsevae.inspection.imputation import dense_table
 from sparsevae.inspection.newton import newton_expansion
 from sparsevae.modules import Batch, LatentModule
+from sparsevae.summaries import dense_table
 
 __all__ = ["Drift", "find_drift", "reference_of"]
 

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from sparsevae.inspection.codes import Codes, fixed_draws
 from sparsevae.modules import Batch, LatentModule
+from sparsevae.summaries import dense_table
 
-__all__ = ["dense_table", "draw_cells", "expect_cells", "hidden_log_density", "hide_cells"]
+__all__ = ["draw_cells", "expect_cells", "hidden_log_density", "hide_cells"]
 
 
 def expect_cells(codes: Codes) -> np.ndarray:
@@ -125,11 +126,6 @@ def hidden_log_density(codes: Codes, X: np.ndarray | sparse.csr_matrix, hidden: 
 
     values = codes.map(density, known, truth).astype(np.float64)
     return values + hidden @ codes.module.observation.log_jacobians()
-
-
-def dense_table(X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
-    """A table as a dense array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
 
 
 def _whole_total(module: LatentModule, batch: Batch, output: Tensor) -> Tensor | None:

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from sparsevae.annotations.missing import has_missing
 from sparsevae.inspection.codes import Codes, fixed_draws
-from sparsevae.inspection.imputation import dense_table, expect_cells, hide_cells
+from sparsevae.inspection.imputation import expect_cells, hide_cells
 from sparsevae.principal import pairwise_correlation
+from sparsevae.summaries import dense_table
 
 __all__ = ["Leftover", "fill_cells", "find_leftover"]
 

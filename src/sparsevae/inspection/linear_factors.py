@@ -6,20 +6,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from sparsevae.aliases import TableLike
+from sparsevae.annotations.missing import reveal_missing
 from sparsevae.exceptions import DataError
 from sparsevae.principal import parallel_eigenvalues
+from sparsevae.summaries import column_moments, constant_columns, dense_table
 from sparsevae.validation import (
     check_columns_numeric,
     check_finite,
     check_fraction,
     check_in_memory,
     check_positive,
-    column_moments,
-    constant_columns,
-    reveal_missing,
 )
 
 __all__ = ["ParallelAnalysis", "parallel_analysis"]
@@ -93,7 +91,7 @@ def parallel_analysis(
     check_fraction("quantile", quantile)
     names = getattr(X, "columns", None)
     table: Any = reveal_missing(X)
-    values = table.toarray() if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+    values = np.asarray(dense_table(table), dtype=np.float64)
     if values.ndim != 2 or min(values.shape) < 2:
         raise DataError(
             f"Expected a table of at least two rows and two columns; got shape {values.shape}. Pass the "

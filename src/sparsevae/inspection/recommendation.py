@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from sparsevae.aliases import Matrix
@@ -16,6 +15,7 @@ from sparsevae.exceptions import DataError
 from sparsevae.inspection.codes import Codes, block_size
 from sparsevae.inspection.outputs import Outputs
 from sparsevae.modules import LatentModule
+from sparsevae.summaries import dense_table
 
 __all__ = ["COLUMNS", "Ranking", "explain_ranking", "rank_features", "similarity"]
 
@@ -170,8 +170,7 @@ def _check_comparable(module: LatentModule) -> None:
 
 
 def _allowed(X: Matrix, rows: np.ndarray, candidates: np.ndarray, filter_seen: bool) -> np.ndarray:
-    block = X[rows]
-    seen = block.toarray() != 0 if sparse.issparse(block) else np.asarray(block) != 0
+    seen = dense_table(X[rows]) != 0
     return candidates & ~seen if filter_seen else np.broadcast_to(candidates, seen.shape)
 
 

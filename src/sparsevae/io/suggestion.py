@@ -11,7 +11,7 @@ from scipy import sparse
 from sparsevae.aliases import Matrix
 from sparsevae.io.table import TableFile, blocks_of_values
 from sparsevae.stored import StoredTable, is_stored
-from sparsevae.validation import OVERDISPERSED, column_moments, resembles_counts
+from sparsevae.summaries import OVERDISPERSED, column_moments, resembles_counts
 
 __all__ = ["suggest_by_view", "suggest_for_table", "suggest_likelihood"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sparsevae.likelihoods.multinomial import Multinomial
 from sparsevae.likelihoods.negative_binomial import NegativeBinomial
 from sparsevae.likelihoods.ordinal import Ordinal
 from sparsevae.likelihoods.poisson import Poisson
+from sparsevae.validation import shown
 
 __all__ = ["LIKELIHOODS", "get_likelihood"]
 
@@ -31,15 +32,19 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 """What estimators, command line and tests know; a new likelihood is a line here."""
 
 
-def get_likelihood(spec: object, n_features: int) -> Likelihood:
+def get_likelihood(
+    spec: object, n_features: int, feature_names: Sequence[object] | np.ndarray | None = None
+) -> Likelihood:
     """Turn what a user typed into a likelihood.
 
     Parameters
     ----------
     spec : str, dict or Likelihood
-        A name; a dict from name to columns (integers, a slice or a boolean mask), every column once; or an
-        object, returned as it is.
+        A name; a dict from name to columns (their names, integers, a slice or a boolean mask), every column
+        once; or an object, returned as it is.
     n_features : int
+    feature_names : sequence of length n_features, optional
+        None where the table has no names.
 
     Returns
     -------
@@ -51,8 +56,9 @@ def get_likelihood(spec: object, n_features: int) -> Likelihood:
         If the name is unknown, or the columns are not those of the table.
     """
     if isinstance(spec, Mapping):
+        position = {name: j for j, name in enumerate(feature_names if feature_names is not None else ())}
         likelihood: Likelihood = Mixed(
-            [(_by_name(part), _resolve(columns, n_features)) for part, columns in spec.items()]
+            [(_by_name(part), _resolve(columns, n_features, position)) for part, columns in spec.items()]
         )
     else:
         likelihood = _by_name(spec)
@@ -85,8 +91,25 @@ def _by_name(spec: object) -> Likelihood:
     raise ParameterError(f"Expected likelihood to be one of {names}; got {spec!r}. {remedy}")
 
 
-def _resolve(columns: object, n_features: int) -> np.ndarray:
-    index = columns if isinstance(columns, slice) else np.asarray(columns)
+def _counted(columns: object, position: Mapping[object, int]) -> list[object]:
+    """The same columns, with positions in place of names."""
+    if not isinstance(columns, str | Iterable):
+        raise ParameterError(
+            f"Expected likelihood to name columns of the table; got {columns!r}. Pass a list of them."
+        )
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    unknown = [column for column in wanted if isinstance(column, str) and column not in position]
+    if unknown:
+        raise ParameterError(
+            f"Expected likelihood to name columns of the table; got {shown(unknown)}. Use the names of "
+            "a data frame's columns, or positions counted from 0."
+        )
+    return [position[column] if isinstance(column, str) else column for column in wanted]
+
+
+def _resolve(columns: object, n_features: int, position: Mapping[object, int]) -> np.ndarray:
+    """Positions of the columns that a user has named or counted."""
+    index = columns if isinstance(columns, slice) else np.asarray(_counted(columns, position))
     if isinstance(index, np.ndarray) and (index.ndim != 1 or (index.size and index.dtype.kind not in "iub")):
         raise ParameterError(
             "Expected the columns of a likelihood as a list of indices, a slice or a boolean mask; "

@@ -16,6 +16,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 from sparsevae.aliases import Matrix, MatrixLike
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.metrics.base import check_same_shape
+from sparsevae.summaries import dense_table
 
 __all__ = ["heldout_mse", "heldout_nll", "log_likelihood", "perplexity"]
 
@@ -172,8 +173,7 @@ def _blocks(X: MatrixLike, reconstruction: ArrayLike) -> Iterator[tuple[np.ndarr
     step = max(1, _BLOCK_ENTRIES // table.shape[1])
     for start in range(0, table.shape[0], step):
         x = table[start : start + step]
-        dense = x if isinstance(x, np.ndarray) else x.toarray()
-        yield dense.astype(float), reconstruction[start : start + step].astype(float)
+        yield dense_table(x).astype(float), reconstruction[start : start + step].astype(float)
 
 
 def _shares(weights: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from sparsevae.estimators import SparsityPath
 from sparsevae.plotting.style import CATEGORIES, LINE, MUTED, new_axes, room, tidy
 
 if TYPE_CHECKING:
-    from sparsevae.estimators.base import FactorEstimator
+    from sparsevae.estimators.factor_estimator import FactorEstimator
 
 __all__ = ["phase_spans", "plot_history", "plot_sparsity_path"]
 

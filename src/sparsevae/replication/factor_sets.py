@@ -16,7 +16,7 @@ from sparsevae.annotations.missing import with_nan
 from sparsevae.estimators.base import TableEstimator
 from sparsevae.identifiability.jobs import Table, transform_params
 from sparsevae.metrics.replication import FactorSet, linear_shares
-from sparsevae.validation import column_moments
+from sparsevae.summaries import column_moments, dense_table
 
 __all__ = ["dense_values", "factor_set", "standardise", "varimax_set"]
 
@@ -89,4 +89,4 @@ def dense_values(table: Table) -> np.ndarray:
     values = with_nan(table)
     if hasattr(values, "iloc"):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=np.float64)
+    return np.asarray(dense_table(values), dtype=np.float64)

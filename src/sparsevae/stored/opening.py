@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.stored.arrays import SlicedTable, map_position, open_npy
-from sparsevae.stored.base import StoredTable
+from sparsevae.stored.base import StoredTable, is_stored
 from sparsevae.stored.chunked import DaskTable, ParquetTable
 from sparsevae.stored.compressed import GroupTable, PartsTable
 
@@ -69,7 +69,7 @@ def as_stored(X: Any) -> StoredTable | None:
 
     Mapped arrays stay on disk from `STREAMED_BYTES` on, arrays of h5py, zarr, dask and backed AnnData always.
     """
-    if isinstance(X, StoredTable):
+    if is_stored(X):
         return X
     if isinstance(X, np.memmap):
         copied = _COPIED in str(getattr(X, "filename", ""))

@@ -14,6 +14,7 @@ from sparsevae.aliases import Matrix
 from sparsevae.annotations.missing import has_missing
 from sparsevae.modules import Batch, Observation
 from sparsevae.stored import StoredTable
+from sparsevae.summaries import dense_table
 from sparsevae.training.processes import Group
 
 __all__ = ["Batches", "RowSource", "Share"]
@@ -74,8 +75,7 @@ class RowSource:
 
     def observed(self, block: Matrix, index: Tensor) -> Batch:
         """Rows in the units of the table, array or CSR matrix, of which these are the positions."""
-        dense = np.asarray(block) if isinstance(block, np.ndarray) else block.toarray()
-        x = self.observation.to_model_units(dense)
+        x = self.observation.to_model_units(dense_table(block))
         return self._observe(x.reshape(*index.shape, self.n_features), index)
 
     def _observe(self, x: Tensor, index: Tensor) -> Batch:
