@@ -134,6 +134,6 @@ def test_a_report_says_which_factors_are_shared(known):
     data, model = known
     content = build_content(model, evidence=model.evidence(model.codes(data.X, groups=data.target)))
     [sentence] = [text for text in content["summary"] if "groups" in text]
-    assert sentence.startswith("2 of 4 factors are shared by all 2 groups; ")
+    assert sentence.startswith("2 of 4 factors are shared by both groups; ")
     assert "belongs to group 1" in sentence
-    assert "shared by all 2 groups" in render_html(content)
+    assert "shared by both groups" in render_html(content)

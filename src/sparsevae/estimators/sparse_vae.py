@@ -788,6 +788,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             stability=stability,
             resamples=self._resamples(),
             practical=self.practical_anchors().sum(0) if hasattr(self, "left_shares_") else None,
+            correlation=self.factor_correlation().to_numpy(),
         )
 
     def evidence(
