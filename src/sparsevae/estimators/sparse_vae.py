@@ -559,7 +559,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         effects = self.effects_[:, active]
         if ci is None:
             return pd.DataFrame(effects, index=features, columns=names)
-        check_fraction("ci", ci)
+        check_fraction("ci", ci, "0.9")
         centre, margin, selection = self._intervals(float(ci))
         return pd.DataFrame(
             {
@@ -739,7 +739,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
             ``summary()`` in words.
         """
         check_is_fitted(self, "module_")
-        check_fraction("level", level)
+        check_fraction("level", level, "0.05")
         if not hasattr(self, "reference_"):
             raise DataError(
                 "Expected a model that kept what new tables are compared with; this one was fitted by an "
