@@ -31,6 +31,8 @@ def drift(arguments: argparse.Namespace) -> Iterator[dict[str, object]]:
             "mix",
             "mix_blamed",
             "mix_blamed_by_column_test",
+            "flat",
+            "flat_blamed",
         ),
         0,
     )
@@ -52,6 +54,10 @@ def drift(arguments: argparse.Namespace) -> Iterator[dict[str, object]]:
         counts["mix_blamed"] += bool(moved.broken)
         counts["mix"] += bool(moved.moved)
         counts["mix_blamed_by_column_test"] += _column_alarm(moved)
+        alike = np.argsort(np.abs(Z[:, t % 4]))[: 4 * n_new]  # rows that hardly differ on one factor
+        flat = model.drift(rest[rng.choice(alike, n_new, replace=False)])
+        counts["flat_blamed"] += bool(flat.broken)
+        counts["flat"] += bool(flat.moved)
     yield {name: value / n_tables for name, value in counts.items()}
 
 

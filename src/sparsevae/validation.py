@@ -48,12 +48,12 @@ def check_positive(name: str, value: object, *, integer: bool = False) -> None:
         raise ParameterError(f"Expected {name} to be {what}; got {value!r}. Pass for example {example}.")
 
 
-def check_fraction(name: str, value: object) -> None:
+def check_fraction(name: str, value: object, remedy: str = "0.1, or 0 for none") -> None:
     """Refuse what is not a number from 0 up to, but not including, 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) < 1.0:
         raise ParameterError(
             f"Expected {name} to be a share from 0 up to but not including 1; got {value!r}. Pass "
-            f"{name}=0.1, or 0 for none."
+            f"{name}={remedy}."
         )
 
 

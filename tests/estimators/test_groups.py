@@ -107,9 +107,9 @@ def test_the_certificate_reads_a_fit_with_groups(known):
     "groups, message",
     [
         (LABELS[:-1], r"a group for each of 60 rows; got groups of shape \(59,\)"),
-        ([None, *LABELS[1:]], "got missing ones in 1 rows"),
-        ([float("nan"), *LABELS[1:]], "got missing ones in 1 rows"),
-        (pd.array([pd.NA, *LABELS[1:]]), "got missing ones in 1 rows"),
+        ([None, *LABELS[1:]], "got missing ones in 1 row. Give"),
+        ([float("nan"), *LABELS[1:]], "got missing ones in 1 row. Give"),
+        (pd.array([pd.NA, pd.NA, *LABELS[2:]]), "got missing ones in 2 rows. Give"),
     ],
 )
 def test_groups_that_make_no_sense_are_refused(groups, message):
@@ -134,6 +134,6 @@ def test_a_report_says_which_factors_are_shared(known):
     data, model = known
     content = build_content(model, evidence=model.evidence(model.codes(data.X, groups=data.target)))
     [sentence] = [text for text in content["summary"] if "groups" in text]
-    assert sentence.startswith("2 of 4 factors are shared by all 2 groups; ")
+    assert sentence.startswith("2 of 4 factors are shared by both groups; ")
     assert "belongs to group 1" in sentence
-    assert "shared by all 2 groups" in render_html(content)
+    assert "shared by both groups" in render_html(content)

@@ -52,6 +52,18 @@ def test_rows_are_the_active_factors_by_name(model, table):
     }
 
 
+def test_the_nearest_factor_is_as_near_as_the_correlations_of_the_factors_say(model, table):
+    correlation = model.factor_correlation().abs().to_numpy()
+    np.fill_diagonal(correlation, 0.0)
+    margin = model.identifiability(table).table["a3_margin"]
+    np.testing.assert_allclose(margin, 1.0 - correlation.max(0), rtol=1e-12)
+
+
+def test_what_is_proved_is_not_said_of_a_verdict_by_halves(model, table):
+    notes = " ".join(model.identifiability(table).notes)
+    assert "a verdict says whether their assumptions hold" not in notes
+
+
 def test_every_factor_has_a_verdict_and_a_sentence(model, table):
     rows = model.identifiability(table).table
     assert rows["verdict"].isin(["identified", "weak", "not identified"]).all()

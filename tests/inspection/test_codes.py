@@ -189,7 +189,11 @@ def encoded(monkeypatch):
 
 def certificate(model, codes):
     names = {"feature_names": model.feature_names(), "factor_names": model.get_feature_names_out()}
-    kept = {"resamples": model._resamples(), "practical": model.practical_anchors().sum(0)}
+    kept = {
+        "resamples": model._resamples(),
+        "practical": model.practical_anchors().sum(0),
+        "correlation": model.factor_correlation().to_numpy(),
+    }
     return to_json(certificate_record(certify(model.module_, codes, **names, **kept)))
 
 

@@ -13,10 +13,10 @@ LOADINGS = np.kron(np.eye(2), np.array([[1.0], [0.8], [-1.2], [0.9], [1.1]]))
 NOISE = 0.5
 
 
-def draw(n_samples, seed, mean=0.0):
+def draw(n_samples, seed, mean=0.0, deviation=1.0):
     """Rows of ten features of two factors, in units of their own."""
     rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n_samples, 2)) + mean
+    z = rng.normal(size=(n_samples, 2)) * deviation + mean
     return z, (z @ LOADINGS.T + NOISE * rng.normal(size=(n_samples, 10))) * np.arange(1, 11) + 3.0
 
 
@@ -63,6 +63,22 @@ def test_a_moved_mix_is_no_fault_of_features(model):
     columns = drift.features["column_p_value"]
     assert (columns[[f"x{j}" for j in range(5)]] < 1e-4).all()
     assert (columns[[f"x{j}" for j in range(5, 10)]] > 1e-4).all()
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.2, 0.5, 2.0])
+@pytest.mark.parametrize("n_samples", [300, 1000])
+def test_factors_that_vary_less_or_more_are_no_fault_of_features(model, deviation, n_samples):
+    drift = model.drift(draw(n_samples, 70, deviation=np.array([deviation, 1.0]))[1])
+    assert drift.broken == []
+    assert len(drift.moved) == 1
+    assert drift.factors.loc[drift.moved[0], "deviation"] == pytest.approx(deviation, abs=0.3)
+
+
+def test_a_fault_is_found_where_a_factor_hardly_varies(model):
+    _, X = draw(500, 80, deviation=np.array([0.1, 1.0]))
+    X[:, 2] += 3.0  # a standard deviation of the fit
+    X[:, 8] += 9.0
+    assert set(model.drift(X).broken) == {"x2", "x8"}
 
 
 def test_two_faults_are_both_found(model):

@@ -99,7 +99,7 @@ class SparseFit(FactorEstimator):
         effects = self.effects_[:, active]
         if ci is None:
             return pd.DataFrame(effects, index=features, columns=names)
-        check_fraction("ci", ci)
+        check_fraction("ci", ci, "0.9")
         centre, margin, selection = self._intervals(float(ci))
         return pd.DataFrame(
             {
@@ -279,7 +279,7 @@ class SparseFit(FactorEstimator):
             ``summary()`` in words.
         """
         check_is_fitted(self, "module_")
-        check_fraction("level", level)
+        check_fraction("level", level, "0.05")
         if not hasattr(self, "reference_"):
             raise DataError(
                 "Expected a model that kept what new tables are compared with; this one was fitted by an "
@@ -328,6 +328,7 @@ class SparseFit(FactorEstimator):
             stability=stability,
             resamples=self._resamples(),
             practical=self.practical_anchors().sum(0) if hasattr(self, "left_shares_") else None,
+            correlation=self.factor_correlation().to_numpy(),
         )
 
     def _resamples(self) -> Resamples | None:

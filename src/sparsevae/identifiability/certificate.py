@@ -136,6 +136,7 @@ def certify(
     stability: Stability | None = None,
     resamples: Resamples | None = None,
     practical: np.ndarray | None = None,
+    correlation: np.ndarray | None = None,
 ) -> Certificate:
     """Examine each active factor of a fitted module on a table.
 
@@ -153,6 +154,8 @@ def certify(
         What halves of the rows of the fit showed. Without it the theorem alone speaks.
     practical : integer array of shape (n_factors,), optional
         Practical anchors of each factor.
+    correlation : array of shape (n_active, n_active), optional
+        Of the active factors; by default that of the prior which the fit has learned.
 
     Returns
     -------
@@ -169,8 +172,10 @@ def certify(
         data = None if np.isnan(data).all(0).any() else data  # nothing is known of some feature
     features, factors = anchor_positions(support)
     curves = response_curves(module, z, features)
-    correlation = _factor_correlation(module, z)
-    follow = dominance(module, z[spread_rows(len(z), _ROWS_FOR_SLOPES)], correlation, features, factors)
+    between = _factor_correlation(module, z)
+    if correlation is not None and module.config.covariance != "identity":
+        between[np.ix_(active, active)] = correlation
+    follow = dominance(module, z[spread_rows(len(z), _ROWS_FOR_SLOPES)], between, features, factors)
     evidence = pair_evidence(curves, features, factors, data)
     strength = _strength(module, curves, features, inputs)
     groups = None if data is None else anchors_from_covariance(data, feature_names=feature_names)
@@ -197,7 +202,7 @@ def certify(
         item.given = [str(names[j]) for j in features[own] if given[j]]
         item.structure, item.mixed_with = structure[a]
         item.returns = _returns(stability, labels[k])
-        nearest, item.a3_margin = _nearest(correlation, k, active)
+        nearest, item.a3_margin = _nearest(between, k, active)
         item.nearest_factor = None if nearest is None else labels[nearest]
         if groups is not None:
             item.confirmed, item.suggested = _cross_check(groups, features[own], names)

@@ -284,8 +284,8 @@ def _judge_by_theorem(item: FactorEvidence, likelihood: str) -> tuple[str, str]:
 def theory_notes(observation: Observation, n_samples: int, least: int) -> list[str]:
     """What is not proved, or could not be checked, for a likelihood and a table."""
     notes = [
-        "Theorems 1 and 2 hold in the limit of infinite data, for the best fit; a verdict says whether their "
-        "assumptions hold in this fit, on these samples.",
+        "Theorems 1 and 2 hold in the limit of infinite data, for the best fit; what is said of A1 to A3 is "
+        "about this fit, on these samples.",
         "A factor is identified up to an invertible transformation of its own, not in scale or shape.",
     ]
     if not observation.real_columns.all():

@@ -33,10 +33,12 @@ _CELLS = 250_000, 2_000_000  # the same, in cells: every fit pays for the first
 _SLOPES_AT_ONCE = 1 << 23
 _LEAST_ROWS = 20
 _NEWTON_STEPS = 3
-_MIX_ROUNDS = 4  # of codes and of their mean and covariance in turn
+_MIX_ROUNDS = 8  # of codes and of their mean and covariance in turn
+_UNSEEN = 0.01  # part of a factor's variance that codes show, below which they hardly change it
 _QUANTILES = 51
-_SHRINKAGE = 0.05  # of the mix of new rows towards that of the fit
+_SHRINKAGE = 1e-3  # of the mix of new rows towards that of the fit, for an inverse
 _ALLOWANCE = 0.05  # in deviations: a fitted curve is not the true one, and differs so much where rows are new
+_LEAST_SPREAD = 1e-6  # of predictions; below, there is no slope
 _MOST_BROKEN = 0.5  # of the features; beyond, nothing is left to judge by
 
 Reference = dict[str, np.ndarray]
@@ -83,7 +85,8 @@ class Drift:
         broken, moved = self.broken, self.moved
         lines = [f"{self.n_samples} new rows."]
         if broken:
-            lines.append(f"{len(broken)} of {len(self.features)} features no longer follow their factors:")
+            follow = "follows its" if len(broken) == 1 else "follow their"
+            lines.append(f"{len(broken)} of {len(self.features)} features no longer {follow} factors:")
             for name in broken:
                 row = self.features.loc[name]
                 lines.append(
@@ -134,8 +137,7 @@ def reference_of(codes: Codes) -> Reference:
         return {}
     batch = codes.batch(rows)
     predicted, left, weight, z = _left_out(module, batch, None)
-    centre = np.nansum(weight * predicted, 0) / np.maximum(weight.sum(0), 1e-12)
-    spread = np.sqrt(np.nansum(weight * np.square(predicted - centre), 0) / np.maximum(weight.sum(0), 1e-12))
+    centre, spread = _moments(predicted, weight)
     coefficients, covariance, noise = _regress(predicted, left, weight, centre, spread)
     levels = np.linspace(0.0, 1.0, _QUANTILES)
     table = dense_table(codes.X[rows]).astype(np.float64)
@@ -277,11 +279,17 @@ def _left_out_of(module: LatentModule, batch: Batch, prior: Prior | None) -> tup
 
 @torch.no_grad()
 def _mix(module: LatentModule, batch: Batch) -> Prior:
-    """Mean and inverse covariance of the factors of new rows: a moved mix is no fault of a feature."""
+    r"""Mean and inverse covariance of the factors of new rows: a moved mix is no fault of a feature.
+
+    Let M be the covariance of the codes and V their mean posterior covariance, both in units of B where the
+    covariance is :math:`BB^\top`. If it is right, :math:`M = Q = I - V`; each round goes on with
+    :math:`B Q^{-1/2} M Q^{-1/2} B^\top`. Steps of EM, :math:`M + V`, hardly move once a variance is small.
+    """
     active = torch.nonzero(module.active()).ravel()
-    covariance = module.prior_covariance()[active][:, active]
-    own: Prior = (torch.zeros(len(active)), torch.linalg.inv(covariance))
+    fitted = module.prior_covariance()[active][:, active]
+    centre, covariance, identity = torch.zeros(len(active)), fitted, torch.eye(len(active))
     for _ in range(_MIX_ROUNDS):
+        own: Prior = (centre, torch.linalg.inv(covariance))
         means, left = [], torch.zeros_like(covariance)
         for part in _parts(module, batch):
             mean, _, _, _, precision = newton_expansion(module, part, own, _NEWTON_STEPS)
@@ -289,9 +297,22 @@ def _mix(module: LatentModule, batch: Batch) -> Prior:
             left = left + torch.linalg.inv(precision).sum(0)
         z = torch.cat(means)
         centre = z.mean(0)
-        scatter = ((z - centre).T @ (z - centre) + left) / len(z)
-        own = centre, torch.linalg.inv((1.0 - _SHRINKAGE) * scatter + _SHRINKAGE * covariance)
-    return own
+        basis = torch.linalg.cholesky(covariance)
+        codes = torch.linalg.solve_triangular(basis, (z - centre).T, upper=False)
+        unseen = torch.linalg.solve_triangular(basis, left / len(z), upper=False)
+        unseen = torch.linalg.solve_triangular(basis, unseen.T, upper=False)
+        values, vectors = torch.linalg.eigh((1.0 + _UNSEEN) * identity - unseen)
+        root = basis @ (vectors / values.clamp_min(_UNSEEN).sqrt()) @ vectors.T
+        covariance = root @ (codes @ codes.T / len(z) + _UNSEEN * identity) @ root.T
+        covariance = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * fitted
+    return centre, torch.linalg.inv(covariance)
+
+
+def _moments(predicted: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each feature's predictions."""
+    total = np.maximum(weight.sum(0), 1e-12)
+    centre = np.nansum(weight * predicted, 0) / total
+    return centre, np.sqrt(np.nansum(weight * np.square(predicted - centre), 0) / total)
 
 
 def _regress(
@@ -305,7 +326,7 @@ def _regress(
     covariance : ndarray of shape (n_features, 2, 2)
     noise : ndarray of shape (n_features,)
     """
-    scale = np.where(spread > 1e-6, spread, np.inf)
+    scale = np.where(spread > _LEAST_SPREAD, spread, np.inf)
     basis = np.stack([np.ones_like(predicted), (predicted - centre) / scale], -1)  # sample × feature × 2
     weighted = basis * weight[..., None]
     gram = np.einsum("ija,ijb->jab", weighted, basis) + 1e-9 * np.eye(2)
@@ -329,15 +350,19 @@ def _compare_features(
     change = coefficients - reference["coefficients"]
     both = covariance + reference["covariance"]
     # A feature that uses no factor has no slope.
-    flat = spread <= 1e-6
+    flat = spread <= _LEAST_SPREAD
     both[flat, 1, 1], both[flat, 0, 1], both[flat, 1, 0], change[flat, 1] = 1.0, 0.0, 0.0, 0.0
-    allowed = np.stack([reference["noise"], np.where(flat, 1.0, np.maximum(reference["noise"], spread))], -1)
+    noise = reference["noise"]
+    # Of rows that hardly differ in their factors, a slope of any size changes outputs little.
+    present = np.maximum(_moments(predicted, weight)[1], _LEAST_SPREAD)
+    steep = np.maximum(np.maximum(noise, spread), noise * spread / present)
+    allowed = np.stack([noise, np.where(flat, 1.0, steep)], -1)
     both = both + np.square(_ALLOWANCE * allowed)[:, :, None] * np.eye(2) + 1e-12 * np.eye(2)
     statistic = np.einsum("ja,jab,jb->j", change, np.linalg.inv(both), change)
     p = chi2.sf(statistic, np.where(flat, 1, 2))
     p = np.where((weight > 0).sum(0) >= _LEAST_ROWS, p, 1.0)
     slope = 1.0 + change[:, 1] / np.where(flat, np.inf, spread)
-    return p, change[:, 0] / np.maximum(reference["noise"], 1e-12), slope
+    return p, change[:, 0] / np.maximum(noise, 1e-12), slope
 
 
 def _compare_factors(

@@ -90,7 +90,8 @@ def _shared(groups: JSON) -> str:
     roles = groups["roles"]
     shared = sum(role == "shared" for role in roles.values())
     others = [f"{name} belongs to {role}" for name, role in roles.items() if role != "shared"]
-    start = f"{shared} of {len(roles)} factors are shared by all {len(groups['names'])} groups"
+    every = "both groups" if len(groups["names"]) == 2 else f"all {len(groups['names'])} groups"
+    start = f"{shared} of {len(roles)} factors {'is' if shared == 1 else 'are'} shared by {every}"
     return start + (f"; {', '.join(others)}." if others else ".")
 
 
