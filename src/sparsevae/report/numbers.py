@@ -6,7 +6,7 @@ import math
 
 from sparsevae.inspection.evidence import rounded
 
-__all__ = ["count", "percent", "rounded", "signed", "significant", "tick"]
+__all__ = ["count", "observed", "percent", "rounded", "signed", "significant", "tick"]
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -19,6 +19,13 @@ def significant(value: float | None, digits: int = 3) -> str:
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
         return f"{value:,.{decimals}f}".replace("-", "−")
     return f"{value:.{digits - 1}e}".replace("-", "−")
+
+
+def observed(value: float | None) -> str:
+    """A value of a table; whole numbers, such as counts and answers, have no decimals."""
+    if value is not None and float(value).is_integer():
+        return tick(value)
+    return significant(value)
 
 
 def tick(value: float) -> str:

@@ -23,7 +23,7 @@ from sparsevae.report.figures import (
     path_figure,
 )
 from sparsevae.report.mask_figure import draw_mask
-from sparsevae.report.numbers import percent, signed, significant
+from sparsevae.report.numbers import observed, percent, signed, significant
 from sparsevae.report.schema import Content, Factor, Links
 from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.trade import describe_point, draw_trade, trade_steps
@@ -234,6 +234,7 @@ _FILTERS = {
     "whisker": _whisker,
     "pct": percent,
     "num": lambda value, digits=3: significant(value, digits),
+    "observed": observed,
     "sgn": lambda value, digits=3: signed(value, digits),
     "thousands": lambda value: f"{value:,}",
     "cut": shorten,
