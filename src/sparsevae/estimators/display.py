@@ -79,8 +79,8 @@ class DisplayMixin(SparseFit):
             )
         if hasattr(X, "obsm"):
             raise ParameterError(
-                f"Expected X to be a table; got {type(X).__name__}. Call sparsevae.tl.report(adata, path) for "
-                "an object that sparsevae.tl.sparse_vae wrote into."
+                f"Expected X to be a table; got {type(X).__name__}. Call sparsevae.tl.report(adata, path) "
+                "for an object that sparsevae.tl.sparse_vae wrote into."
             )
         # Pages are drawn by a layer above the estimators, which is asked for by its name.
         pages = import_module("sparsevae.report")
