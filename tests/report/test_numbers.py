@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsevae.report.numbers import count, observed, percent, rounded, signed, significant, tick
+from sparsevae.report.numbers import are_whole, count, observed, percent, rounded, signed, significant, tick
 from sparsevae.validation import visible
 
 
@@ -35,8 +35,13 @@ def test_signs_percents_and_counts():
 
 
 def test_answers_and_counts_have_no_decimals():
-    assert [observed(value) for value in (6.0, 0.0, -2.0, 4.25, None)] == ["6", "0", "−2", "4.25", "–"]
-    assert observed(float("nan")) == "–"
+    assert [observed(value, True) for value in (6.0, 0.0, -2.0, None)] == ["6", "0", "−2", "–"]
+    assert [observed(value, False) for value in (6.0, 4.25)] == ["6.00", "4.25"]
+    assert [are_whole(values) for values in ([6.0, None], [6.0, 4.25], [float("nan")])] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @given(st.lists(st.floats(width=32), max_size=5))

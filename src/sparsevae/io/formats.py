@@ -254,6 +254,12 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     notes: tuple[str, ...] = ()
     if options.layer is None and len(cells.layers):
         notes = (f"Read X; the file also has the layers {', '.join(cells.layers)}.",)
+    marked = cells.var.get("highly_variable")
+    if marked is not None and marked.dtype == bool and 0 < (n_marked := int(marked.sum())) < cells.n_vars:
+        notes += (
+            f"All {cells.n_vars} features are read; to fit the {n_marked} that var marks as highly_variable, "
+            "keep those alone in the file, or call sparsevae.tl.sparse_vae.",
+        )
     labels, wanted = cells.obs_names.to_series(), options.id_column
     if wanted not in (None, "none", labels.name):
         if wanted not in cells.obs:

@@ -50,8 +50,8 @@ def summarise(content: Content) -> list[str]:
         anchors_name_it = len(largest["anchors"]) >= _LABEL or largest["anchors"] == largest["links"]
         known_by = "is named by" if anchors_name_it else "shows most in"
         sentences.append(
-            f"The largest factor, {largest['name']}, explains {percent(largest['variance_explained'])} and "
-            f"{known_by} {largest['label']}."
+            f"{'The largest' if len(factors) > 1 else 'The'} factor, {largest['name']}, explains "
+            f"{percent(largest['variance_explained'])} and {known_by} {largest['label']}."
         )
     return sentences
 
