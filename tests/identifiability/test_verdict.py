@@ -124,4 +124,6 @@ def test_the_line_of_the_theorem_has_statistics_and_thresholds():
     assert "A1 fails" in line
     assert "(at most 0.02)" in line
     assert "A2 holds" in line
-    assert describe_theorem(changed(anchors=["a"], pair=None), "gaussian").startswith("A1 fails: 1 feature")
+    assert describe_theorem(changed(anchors=["a"], pair=None), "gaussian").startswith(
+        "A1 fails: only 1 feature"
+    )

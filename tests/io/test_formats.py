@@ -88,6 +88,15 @@ def test_h5ad_has_names_and_layers(tmp_path):
         read_table(tmp_path / "t.h5ad", layer="thrice")
 
 
+def test_h5ad_with_variable_genes_says_that_all_are_read(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    genes = pd.DataFrame({"highly_variable": [True, False, True]}, index=["g1", "g2", "g3"])
+    cells = anndata.AnnData(VALUES, obs=pd.DataFrame(index=["c1", "c2", "c3", "c4"]), var=genes)
+    cells.write_h5ad(tmp_path / "t.h5ad")
+    (note,) = (line for line in read_table(tmp_path / "t.h5ad").assumptions if "highly_variable" in line)
+    assert note.startswith("All 3 features are read; to fit the 2 that var marks as highly_variable")
+
+
 def test_npz_of_scipy_may_have_any_format(tmp_path):
     for kind in ("coo", "csc", "csr", "bsr", "dia"):
         sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(VALUES).asformat(kind))

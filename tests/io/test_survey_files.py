@@ -39,7 +39,7 @@ def test_labels_are_names(answers, tmp_path, ending):
     assert table.feature_names.tolist() == ["I worry a lot", "I sleep well", "q3"]
     assert table.sample_names.tolist() == [str(i) for i in range(101, 113)]
     np.testing.assert_array_equal(table.X, answers[list(LABELS)])
-    assert "2 of 4 features are named by their labels" in table.assumptions[0]
+    assert "2 of 4 variables are named by their labels" in table.assumptions[0]
     by_variable = read_table(path, header=True, id_column="none")
     assert by_variable.feature_names.tolist() == ["id", *LABELS]
     assert read_table(path, id_column="I sleep well").shape == (12, 3)

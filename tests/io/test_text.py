@@ -47,6 +47,15 @@ def test_a_column_of_texts_becomes_a_table_of_words(frame, tmp_path, ending):
     assert "Counted 6 words in 6 documents" in table.assumptions[0]
 
 
+def test_more_words_than_documents_are_a_reason_for_fewer(tmp_path):
+    for i, text in enumerate(TEXTS[:4]):
+        (tmp_path / f"{i}.txt").write_text(text, "utf-8")
+    hint = "There are more words than documents"
+    assert any(hint in note for note in read_table(tmp_path, text=TextOptions(min_documents=1)).assumptions)
+    few = read_table(tmp_path, text=TextOptions(min_documents=1, max_words=3))
+    assert not any(hint in note for note in few.assumptions)
+
+
 def test_a_folder_is_a_document_per_file(tmp_path):
     for i, text in enumerate(TEXTS):
         (tmp_path / f"{i}.txt").write_text(text, "utf-8")

@@ -15,7 +15,8 @@ from sparsevae.exceptions import DataError
 from sparsevae.identifiability import Stability
 from sparsevae.io.spreadsheet import neutralise_text
 from sparsevae.report import build_content, render_html, write_report
-from sparsevae.report.words import summarise
+from sparsevae.report.text import shorten
+from sparsevae.report.words import factor_label, summarise
 
 from .conftest import HOSTILE
 
@@ -209,6 +210,29 @@ def test_every_likelihood_has_a_page(linear_model, family):
     content = build_content(model, evidence=model.evidence(X))
     assert "not proved" in " ".join(content["certificate"]["notes"])
     assert render_html(content)
+
+
+def test_answers_on_a_scale_have_no_section_of_typical_features(linear_model):
+    """No answer means "does not occur", so that how often answers occur together says nothing."""
+    rng = np.random.default_rng(1)
+    factors = rng.standard_normal((80, 1))
+    loadings = np.array([[0.9], [0.8], [0.7]])
+    X = 1.0 + np.clip(np.round(factors @ loadings.T + 2.0), 0.0, 4.0)
+    model = linear_model(X, factors, loadings, likelihood="ordinal")
+    content = build_content(model, evidence=model.evidence(X))
+    assert content["factors"][0]["words"] is None
+    assert 'id="words"' not in render_html(content)
+
+
+def test_a_factor_with_few_anchors_is_known_by_its_strongest_features_too(content):
+    factor, links, features = content["factors"][0], content["links"], content["features"]
+    names = [features[links["feature"][link]]["name"] for link in factor["links"]]
+    one_anchor = {**factor, "anchors": factor["links"][1:2]}
+    label = factor_label(one_anchor, links, features)
+    assert label == ", ".join(shorten(names[i], 36) for i in (1, 0, 2))
+    assert factor_label({**factor, "links": factor["links"][:1], "anchors": []}, links, features) == shorten(
+        names[0], 36
+    )
 
 
 def test_the_largest_factor_is_the_one_that_explains_most_wherever_it_stands(content):

@@ -266,5 +266,15 @@ def test_the_slider_ranks_words_by_frequency_or_by_what_is_special(word_page):
     assert word_page.problems == []
 
 
+def test_on_a_phone_verdicts_are_in_view_and_words_of_pictures_legible(page):
+    page.emulate(width=400)
+    edge = page.evaluate("document.querySelector('#factor-table .verdict').getBoundingClientRect().right")
+    words = "document.querySelector('.wide-figure text')"
+    size = page.evaluate(f"{words}.getBoundingClientRect().height")
+    page.emulate()
+    assert edge <= 400
+    assert size >= 8
+
+
 def test_a_page_on_real_values_has_no_words(page):
     assert page.evaluate("document.querySelector('#words')") is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsevae.report.numbers import count, percent, rounded, signed, significant, tick
+from sparsevae.report.numbers import are_whole, count, observed, percent, rounded, signed, significant, tick
 from sparsevae.validation import visible
 
 
@@ -32,6 +32,16 @@ def test_signs_percents_and_counts():
     assert [percent(value) for value in (0.0, 0.001, 0.5, 1.0, None)] == ["0%", "<1%", "50%", "100%", "–"]
     assert [count(n, "factor") for n in (1, 2, 3000)] == ["1 factor", "2 factors", "3,000 factors"]
     assert [tick(value) for value in (-2.0, 0.5, 1000.0)] == ["−2", "0.5", "1,000"]
+
+
+def test_answers_and_counts_have_no_decimals():
+    assert [observed(value, True) for value in (6.0, 0.0, -2.0, None)] == ["6", "0", "−2", "–"]
+    assert [observed(value, False) for value in (6.0, 4.25)] == ["6.00", "4.25"]
+    assert [are_whole(values) for values in ([6.0, None], [6.0, 4.25], [float("nan")])] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @given(st.lists(st.floats(width=32), max_size=5))

@@ -48,7 +48,7 @@ def test_a_report_of_a_named_run_says_the_name(whole):
     assert factor["name"] == "zeal"
     assert factor["certificate"]["verdict"]
     assert factor["stability"]["reproducibility"] is not None
-    assert "The largest factor, zeal, explains" in " ".join(content["summary"])
+    assert "The factor, zeal, explains" in " ".join(content["summary"])
 
 
 def test_a_name_that_is_refused_leaves_the_run_as_it_was(run):

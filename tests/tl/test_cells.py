@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import warnings
@@ -16,7 +17,7 @@ from scipy import sparse
 import sparsevae
 from sparsevae import Run, SparseVAE
 from sparsevae.exceptions import ConvergenceWarning, DataError, ParameterError
-from sparsevae.tl import load_model, project, sparse_vae
+from sparsevae.tl import load_model, project, report, sparse_vae
 
 from ..cli.helpers import invoke, refusal
 
@@ -152,6 +153,25 @@ def test_the_result_survives_the_disk(fitted, tmp_path):
         model.transform(again.layers["counts"])[:, model.active_factors_], again.obsm["X_sparsevae"]
     )
     assert again.uns["sparsevae"]["factors"].tolist() == fitted.uns["sparsevae"]["factors"].tolist()
+
+
+def test_the_page_of_a_fit_names_cells_and_takes_counts_and_batches_from_the_object(tmp_path):
+    cells = make_cells()
+    sparse_vae(cells, 2, layer="counts", use_var="good", batch_key="batch", **QUICK)
+    written = report(cells, tmp_path / "cells.html", title="Blood")
+    content = json.loads((tmp_path / "cells.json").read_text("utf-8"))
+    assert written == tmp_path / "cells.html"
+    assert [feature["name"] for feature in content["features"]] == ["G0", "G2", "G4", "G6"]
+    assert content["source"]["n_samples"] == 50
+    for factor in content["factors"]:
+        assert factor["samples"]["strongest"][0]["sample"].startswith("cell")
+
+
+def test_the_page_needs_an_object_with_a_fit(fitted, tmp_path):
+    with pytest.raises(DataError, match="Expected a model in uns"):
+        report(make_cells(), tmp_path / "none.html")
+    with pytest.raises(ParameterError, match=r"sparsevae\.tl\.report\(adata, path\)"):
+        load_model(fitted).report(tmp_path / "none.html", fitted)
 
 
 # -- several modalities --------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def compare(
     ] = ", ".join(DEFAULT),
     factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Largest number of factors.")] = 10,
     likelihood: LikelihoodOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the fits.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the fits.")] = 0,
     max_epochs: MaxEpochsOption = None,
     test_fraction: Annotated[
         float, typer.Option(min=0.01, max=0.99, help="Fraction of the rows that are held out.")
@@ -62,10 +62,10 @@ def compare(
 ) -> None:
     """Fit several methods to the same rows of a table and measure them on the same held-out rows.
 
-    Columns: score, the mean bound on log p(x) of a held-out row (higher is better; none for methods that do
-    not charge for their codes); reconstruction, the mean of -log p(x | code), at the code that a method finds
-    for the row (lower is better, and easy to have with many factors); seconds of the fit; factors in use;
-    sparsity, the fraction of exact zeros among their loadings.
+    The columns are: score, the mean lower bound on log p(x) of a held-out row (higher is better; empty for
+    methods without such a bound); reconstruction, the mean of -log p(x | code) at the code that a method
+    finds for the row (lower is better, and more factors lower it); seconds of the fit; factors in use;
+    sparsity, the fraction of exact zeros among the loadings.
     """
     parse_methods(methods)  # what is written wrongly is said before a table is read
     data = read_table(

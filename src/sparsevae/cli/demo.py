@@ -34,7 +34,7 @@ def demo(
     correlation: Annotated[
         float, typer.Option(help="Correlation of the two factors, above -1 and below 1.")
     ] = 0.6,
-    seed: Annotated[int, typer.Option(min=0, help="Of the data and of the fit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the fit.")] = 0,
     rows: Annotated[int, typer.Option(min=20, help="Rows to fit to; as many again are held out.")] = 500,
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of the fit. [default: enough]")

@@ -47,10 +47,10 @@ def drift(
     groups: GroupsOption = None,
     exposure: ExposureOption = None,
 ) -> None:
-    """Say whether the mix of factors in a new table has moved, or a feature follows its factors no more.
+    """Say whether the mix of factors in a new table has moved, or a feature no longer follows its factors.
 
-    The first is a change of what comes in; the second is a fault: a sensor, a form, a pipeline. A feature is
-    judged by what the other features of its row say of it. The exit code is 0 in either case.
+    A moved mix means that other rows come in; a broken feature is a fault of a sensor, a form or a pipeline.
+    Each feature is predicted from the other features of its row. The exit code is 0 in either case.
     """
     if output is not None:
         _check_output(output, force=force)

@@ -136,7 +136,7 @@ ViewSeparatorOption = Annotated[
     typer.Option(
         "--view-separator",
         metavar="TEXT",
-        help="What is before it in the names of features is their view (rna:CD3D), which the report shows.",
+        help="Text between the view and the name of a feature (':' in rna:CD3D); the report compares views.",
     ),
 ]
 FeatureNamesOption = Annotated[

@@ -30,29 +30,33 @@ def power(
     rows: Annotated[
         str, typer.Option("--rows", metavar="A,B,C", help="Numbers of rows to try.")
     ] = "100,200,400,800",
-    tables: Annotated[int, typer.Option("--tables", min=1, help="Simulated tables of each length.")] = 5,
+    tables: Annotated[
+        int, typer.Option("--tables", min=1, help="Simulated tables for each number of rows.")
+    ] = 5,
     factors: Annotated[
         int | None, typer.Option("--factors", "-k", min=1, help="Factors of the design.")
     ] = None,
-    features: Annotated[int, typer.Option(min=1, help="Features of each factor alone.")] = 5,
+    features: Annotated[int, typer.Option(min=1, help="Features that depend on each factor alone.")] = 5,
     loading: Annotated[float, typer.Option(help="Correlation of a feature with its factor.")] = 0.6,
-    correlation: Annotated[float, typer.Option(help="Of each two factors.")] = 0.3,
-    cross_links: Annotated[int, typer.Option(min=0, help="Further features of two factors.")] = 0,
-    noise: Annotated[int, typer.Option(min=0, help="Further features of no factor.")] = 0,
-    goal: Annotated[float, typer.Option(help="Asked of each measure.")] = 0.9,
+    correlation: Annotated[float, typer.Option(help="Correlation between any two factors.")] = 0.3,
+    cross_links: Annotated[int, typer.Option(min=0, help="More features, each of two factors.")] = 0,
+    noise: Annotated[int, typer.Option(min=0, help="More features, of no factor.")] = 0,
+    goal: Annotated[float, typer.Option(help="Value that each measure must reach.")] = 0.9,
     max_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of each fit.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulated tables.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated tables.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.csv", help="A row per simulated table.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Recovery by rows.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Picture of recovery by number of rows.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier files.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how many rows are needed: simulate tables from a pilot fit or a described design, and fit each.
 
-    A number of rows is enough if the number of factors is right, links and factors are found again, each to
-    the goal. From a pilot the answer is about factors as strong as those that it has found.
+    A number of rows is enough if the number of factors, the links and the factors are recovered, each as well
+    as --goal says. With a pilot the answer is about factors as strong as those of the pilot.
     """
     if (run is None) == (factors is None):
         raise ParameterError(

@@ -66,14 +66,14 @@ def replicate(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Compare studies, not random halves: the column that says which. It may hold text.",
+            help="Compare studies instead of random halves: the column with the study of each row.",
         ),
     ] = None,
     splits: Annotated[int, typer.Option("--splits", "-n", min=1, help="Random halvings of the rows.")] = 3,
     factors: FactorsOption = None,
     likelihood: LikelihoodOption = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the halves and of the fits. [default: 0]")
+        int | None, typer.Option(min=0, help="Seed of the halves and of the fits. [default: 0]")
     ] = None,
     max_epochs: MaxEpochsOption = None,
     config: ConfigOption = None,
@@ -93,7 +93,7 @@ def replicate(
     """Fit a table, fit halves of its rows or each of its studies, and say which factors come back.
 
     A factor comes back in a split if both halves have it: over all rows, the rank correlations of the factor
-    and its two matches are at least 0.9. A varimax factor analysis with as many factors stands beside it.
+    and its two matches are at least 0.9. A varimax factor analysis with as many factors is for comparison.
     """
     settings, reading = merge_settings(
         read_config(config),

@@ -30,8 +30,8 @@ def report(
         typer.Option(
             "--table",
             metavar="TABLE",
-            help="Take samples, curves and costs from this table instead of the fit's; best one that the fit "
-            "did not see.",
+            help="Take samples, curves and costs from this table instead of the fit's; one that the fit did "
+            "not see is better.",
         ),
     ] = None,
     excel: Annotated[
@@ -40,11 +40,13 @@ def report(
             "--excel", metavar="FILE.xlsx", help="Also write the tables of the run as one workbook."
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the page. [default: the name of the data]")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page. [default: the name of the data]")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier report.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a page about a run: its factors in words and pictures, and what may be believed of each.
+    """Write a page about a run: its factors in words and pictures, and how far each may be believed.
 
     The page needs no other file and no network. It comes with FILE.json, which has all of its content, and
     FILE.factors.csv, FILE.features.csv, FILE.links.csv and FILE.samples.csv. Nothing is fitted. If stability

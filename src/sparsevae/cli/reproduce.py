@@ -29,7 +29,7 @@ def reproduce(
         str | None, typer.Argument(metavar="NAME", help="A name from: sparsevae reproduce --list.")
     ] = None,
     scale: Annotated[
-        Scale, typer.Option(help="A look whether it works, some minutes, or the size of the paper.")
+        Scale, typer.Option(help="smoke: does it run; quick: some minutes; paper: the size of the paper.")
     ] = Scale("quick"),
     out: Annotated[
         Path, typer.Option("--out", metavar="RESULTS", help="Where results go: RESULTS/NAME/SCALE.")
@@ -46,7 +46,7 @@ def reproduce(
         str | None, typer.Option(help="A backend of joblib: loky (processes here), dask (a cluster).")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, with --backend dask.")
+        str | None, typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, with --backend dask.")
     ] = None,
     only: Annotated[
         list[str] | None,

@@ -33,12 +33,12 @@ def stability(
             autocompletion=one_of(_HOW),
         ),
     ] = "halves",
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the refits. [default: the run's]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the refits. [default: the run's]")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit a run again, several times, and report which of its factors and links come back.
+    """Refit a run several times, and report which of its factors and links come back.
 
     TABLE is the table of the fit. RUN gets stability.json, stability.csv (a row per factor) and selection.csv
     (for each feature and factor the fraction of refits that link them); report shows them.

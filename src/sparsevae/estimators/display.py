@@ -77,6 +77,11 @@ class DisplayMixin(SparseFit):
             raise ParameterError(
                 f"Expected path to end in .html; got {Path(path).name!r}. Pass for example 'report.html'."
             )
+        if hasattr(X, "obsm"):
+            raise ParameterError(
+                f"Expected X to be a table; got {type(X).__name__}. Call sparsevae.tl.report(adata, path) "
+                "for an object that sparsevae.tl.sparse_vae wrote into."
+            )
         # Pages are drawn by a layer above the estimators, which is asked for by its name.
         pages = import_module("sparsevae.report")
         if samples is None and hasattr(X, "columns"):

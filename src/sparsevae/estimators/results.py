@@ -193,7 +193,9 @@ class ResultsMixin(SparseFit):
 
     def _word_evidence(self, codes: Codes, factors: dict[int, str], strongest: dict[int, np.ndarray]) -> JSON:
         """Frequencies of features, where they have any: counts, and answers of yes and no."""
-        if self.module_.observation.real_columns.any() or not factors:
+        observation = self.module_.observation
+        # Neither real values nor levels say by zero that a feature does not occur.
+        if (observation.real_columns | observation.level_columns).any() or not factors:
             return {}
         coherence = self.coherence(codes).to_numpy()
         return {"words": gather_words(self.module_, codes, factors, strongest, coherence)}

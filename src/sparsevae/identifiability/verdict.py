@@ -179,8 +179,8 @@ def describe_theorem(item: FactorEvidence, likelihood: str) -> str:
     if len(item.given) >= 2:
         return f"Theorem 1 holds: anchors {item.given[0]} and {item.given[1]} were given."
     if item.pair is None:
-        n = len(item.anchors)
-        return f"A1 fails: {n} feature{'' if n == 1 else 's'} of this factor alone, two are asked for."
+        depend = "only 1 feature depends" if item.anchors else "no feature depends"
+        return f"A1 fails: {depend} on this factor alone; the theorem needs two."
     same = item.curve_difference <= limits["curve_difference"]
     doubted = bool(_contradicted(item.data_difference, item.p_value))
     strong = item.strength >= limits["strength"]
@@ -208,8 +208,8 @@ def describe_return(item: FactorEvidence) -> str:
     else:
         words = (
             f"Halves of the rows agree on it to {item.match:.2f} (identified from "
-            f"{THRESHOLDS['match_identified']:g}, weak from {THRESHOLDS['match_weak']:g}), in "
-            f"{item.return_rate:.0%} of {item.n_pairs} halvings to 0.8 or more."
+            f"{THRESHOLDS['match_identified']:g}, weak from {THRESHOLDS['match_weak']:g}); "
+            f"{item.return_rate:.0%} of {item.n_pairs} halvings reach 0.8."
         )
     if item.group:
         words += f" The space of {_set(item.group)} comes back to {item.group_match:.2f}."
@@ -220,9 +220,12 @@ def describe_return(item: FactorEvidence) -> str:
 
 def describe_covariance(item: FactorEvidence) -> str:
     """What the correlations of the data alone say of its anchors."""
-    words = f"{item.confirmed} of {len(item.anchors)} anchors are put together by the correlations alone"
+    if not item.anchors:
+        words = "It has no anchors that the correlations could confirm"
+    else:
+        words = f"The correlations confirm {item.confirmed} of {len(item.anchors)} anchors"
     if item.suggested:
-        words += f"; they would add {', '.join(item.suggested[:5])}"
+        words += f"; they suggest {', '.join(item.suggested[:5])}"
         words += f" and {len(item.suggested) - 5} more" if len(item.suggested) > 5 else ""
     return words + "."
 

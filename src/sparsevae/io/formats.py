@@ -244,7 +244,10 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     cells = anndata.read_h5ad(path)
     if options.layer is not None and options.layer not in cells.layers:
         there = ", ".join(cells.layers) or "none"
-        raise DataError(f"Expected a layer '{options.layer}' in {path}; there is {there}.")
+        remedy = (
+            "Name one of them, or leave it out to read X" if len(cells.layers) else "Leave it out to read X"
+        )
+        raise DataError(f"Expected a layer '{options.layer}' in {path}; there is {there}. {remedy}.")
     X = cells.X if options.layer is None else cells.layers[options.layer]
     if X is None:
         raise DataError(
@@ -254,6 +257,12 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
     notes: tuple[str, ...] = ()
     if options.layer is None and len(cells.layers):
         notes = (f"Read X; the file also has the layers {', '.join(cells.layers)}.",)
+    marked = cells.var.get("highly_variable")
+    if marked is not None and marked.dtype == bool and 0 < (n_marked := int(marked.sum())) < cells.n_vars:
+        notes += (
+            f"All {cells.n_vars} features are read; to fit the {n_marked} that var marks as highly_variable, "
+            "keep those alone in the file, or call sparsevae.tl.sparse_vae.",
+        )
     labels, wanted = cells.obs_names.to_series(), options.id_column
     if wanted not in (None, "none", labels.name):
         if wanted not in cells.obs:
@@ -286,7 +295,9 @@ def how_to_drop(names: Sequence[str], most: int = 5) -> str:
 
 def no_id_column(name: str, path: Path) -> DataError:
     """The error for a column that is to name the samples, or their studies, and is not there."""
-    return DataError(f"Expected a column '{name}' in {path}, to name its rows by; there is none.")
+    return DataError(
+        f"Expected a column '{name}' in {path}, to name its rows by; there is none. Name another."
+    )
 
 
 def not_utf8(path: Path) -> DataError:

@@ -115,7 +115,7 @@ def _read_labelled(
         )
     labelled = sum(label != name for label, name in zip(labels, variables, strict=True))
     notes = [
-        f"{labelled} of {len(labels)} features are named by their labels (--header for variables' names)."
+        f"{labelled} of {len(labels)} variables are named by their labels (--header for variables' names)."
     ]
     return _with_labels(frame, variables, labels, options, path, notes if labelled else [])
 

@@ -382,7 +382,11 @@ def _kept_columns(
     unwanted = options.columns_to_drop([] if names is None else names.tolist())
     absent = [name for name in unwanted if names is None or name not in names]
     if absent and options.strict:
-        raise DataError(f"Expected to leave out {list_names(absent)}; {path} has no such column.")
+        there = "its columns have no names" if names is None else f"there is {list_names(names)}"
+        raise DataError(
+            f"Expected to leave out {list_names(absent)}; {path} has no such column. Name one of its "
+            f"columns: {there}."
+        )
     if names is None:
         return np.arange(n_columns), ()
     drop = np.isin(names, unwanted)
@@ -433,12 +437,17 @@ def _check_cells(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None, 
     if X.dtype.kind in "biu":
         return
     if X.dtype.kind != "f":
-        raise DataError(f"Expected numbers in {path}; got values of type {X.dtype}.")
+        raise DataError(
+            f"Expected numbers in {path}; got values of type {X.dtype}. Save it again as numbers."
+        )
     if not any(np.isinf(values).any() for values in blocks_of_values(X)):
         return
     row, column = _first_cell(X, np.isinf)
     where = f"column {_name(names, column)}, {_row(row, lines)}"
-    raise DataError(f"Expected finite numbers in {path}; got infinity in {where}.")
+    raise DataError(
+        f"Expected finite numbers in {path}; got infinity in {where}. Correct the cell, or empty it if it is "
+        "missing."
+    )
 
 
 def _say_missing(X: Matrix, names: np.ndarray | None, lines: np.ndarray | None) -> list[str]:

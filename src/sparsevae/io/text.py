@@ -151,6 +151,11 @@ def _count(
             "most "
             f"{options.max_fraction:.0%} of them{without}, the {options.max_words} most frequent at most."
         ]
+        if len(words) > len(documents):
+            notes.append(
+                "There are more words than documents: fewer (--words, or max_words of TextOptions) may show "
+                "more factors."
+            )
     if empty:
         notes.append(f"{empty} document{'s have' if empty > 1 else ' has'} none of these words.")
     return counts, words, tuple(notes)

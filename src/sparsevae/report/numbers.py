@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from sparsevae.inspection.evidence import rounded
 
-__all__ = ["count", "percent", "rounded", "signed", "significant", "tick"]
+__all__ = ["are_whole", "count", "observed", "percent", "rounded", "signed", "significant", "tick"]
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -19,6 +20,16 @@ def significant(value: float | None, digits: int = 3) -> str:
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
         return f"{value:,.{decimals}f}".replace("-", "−")
     return f"{value:.{digits - 1}e}".replace("-", "−")
+
+
+def observed(value: float | None, whole: bool) -> str:
+    """A value of a table; in a column of whole numbers, such as counts and answers, without decimals."""
+    return significant(value) if value is None or not whole else tick(value)
+
+
+def are_whole(values: Iterable[float | None]) -> bool:
+    """Whether numbers are all whole; those that are missing do not count."""
+    return all(value is None or float(value).is_integer() for value in values)
 
 
 def tick(value: float) -> str:

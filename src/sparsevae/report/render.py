@@ -23,7 +23,7 @@ from sparsevae.report.figures import (
     path_figure,
 )
 from sparsevae.report.mask_figure import draw_mask
-from sparsevae.report.numbers import percent, signed, significant
+from sparsevae.report.numbers import are_whole, observed, percent, signed, significant
 from sparsevae.report.schema import Content, Factor, Links
 from sparsevae.report.text import shorten, spell_value
 from sparsevae.report.trade import describe_point, draw_trade, trade_steps
@@ -224,6 +224,12 @@ def _role(links: list[int]) -> str:
     return "no factor" if not links else "anchor" if len(links) == 1 else f"{len(links)} factors"
 
 
+def _whole_columns(samples: JSON) -> list[bool]:
+    """Which features of a card's samples have whole numbers alone."""
+    rows = [sample["values"] for end in ("strongest", "weakest") for sample in samples[end]]
+    return [are_whole(column) for column in zip(*rows, strict=True)]
+
+
 def _whisker(link: int, links: Links, end: str) -> str:
     """An end of the interval of an effect, on the scale of the bar of its strength."""
     strength, effect, bound = links["strength"][link], links["effect"][link], links[end][link]  # type: ignore[literal-required]
@@ -234,6 +240,8 @@ _FILTERS = {
     "whisker": _whisker,
     "pct": percent,
     "num": lambda value, digits=3: significant(value, digits),
+    "observed": observed,
+    "whole_columns": _whole_columns,
     "sgn": lambda value, digits=3: signed(value, digits),
     "thousands": lambda value: f"{value:,}",
     "cut": shorten,

@@ -104,6 +104,6 @@ def draw_trade(points: Sequence[Point]) -> Markup:
             f'<circle class="{kind}" data-point="{i}" cx="{x:.1f}" cy="{y:.1f}" '
             f'r="{6 if point["chosen"] else 4}"><title>{words}</title></circle>'
         )
-    parts.append(frame.label_x("links used; upwards, part of the best held-out gain"))
+    parts.append(frame.label_x("links used (across) and fraction of the best gain kept (up)"))
     chosen = next((describe_point(p) for p in points if p["chosen"]), "")
     return frame.svg("trade-figure", f"Links against held-out gain. {chosen}", parts)

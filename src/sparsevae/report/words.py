@@ -47,18 +47,19 @@ def summarise(content: Content) -> list[str]:
         sentences.append(_shared(groups))
     largest = max(factors, key=lambda factor: factor["variance_explained"] or 0.0)
     if largest["label"]:
-        known_by = "is named by" if largest["anchors"] else "shows most in"
+        anchors_name_it = len(largest["anchors"]) >= _LABEL or largest["anchors"] == largest["links"]
+        known_by = "is named by" if anchors_name_it else "shows most in"
         sentences.append(
-            f"The largest factor, {largest['name']}, explains {percent(largest['variance_explained'])} and "
-            f"{known_by} {largest['label']}."
+            f"{'The largest' if len(factors) > 1 else 'The'} factor, {largest['name']}, explains "
+            f"{percent(largest['variance_explained'])} and {known_by} {largest['label']}."
         )
     return sentences
 
 
 def factor_label(factor: Factor, links: Links, features: list[Feature]) -> str:
-    """The strongest anchors of a factor, or its strongest features, as its name."""
-    chosen = factor["anchors"] or factor["links"]
-    names = [shorten(features[links["feature"][link]]["name"], _LONGEST) for link in chosen[:_LABEL]]
+    """The strongest anchors of a factor as its name, and its strongest features where anchors are few."""
+    chosen = list(dict.fromkeys([*factor["anchors"], *factor["links"]]))[:_LABEL]
+    names = [shorten(features[links["feature"][link]]["name"], _LONGEST) for link in chosen]
     return ", ".join(names)
 
 

@@ -452,7 +452,8 @@ def _check_features(model: SparseVAE, table: TableFile) -> None:
     if expected is None or got is None:
         if table.shape[1] != model.n_features_in_:
             raise DataError(
-                f"Expected {model.n_features_in_} features in {path}, as in the fit; got {table.shape[1]}."
+                f"Expected {model.n_features_in_} features in {path}, as in the fit; got {table.shape[1]}. "
+                "Give a table with the same columns."
             )
         if expected is not None:
             _warn(f"{path} has no names: its columns are taken to be the features of the fit in their order.")
@@ -463,7 +464,8 @@ def _check_features(model: SparseVAE, table: TableFile) -> None:
         more = f", and {list_names(new)} {'is' if len(new) == 1 else 'are'} new" if new else ""
         verb = "is" if len(absent) == 1 else "are"
         raise DataError(
-            f"Expected the features of the fit in {path}; {list_names(absent)} {verb} missing{more}."
+            f"Expected the features of the fit in {path}; {list_names(absent)} {verb} missing{more}. Give a "
+            "table with the same columns."
         )
     if new:
         raise DataError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsevae.aliases import JSON, Parameters
+from sparsevae.aliases import JSON, Matrix, Parameters
 from sparsevae.estimators import SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
 from sparsevae.io import suggest_likelihood
@@ -18,7 +18,7 @@ from sparsevae.io.table import list_names
 from sparsevae.tl.annotations import annotate, describe, load_model, write_factors
 from sparsevae.tl.tables import Cells, check_kind, read_cells
 
-__all__ = ["project", "sparse_vae"]
+__all__ = ["project", "report", "sparse_vae"]
 
 logger = logging.getLogger(__name__)
 
@@ -142,19 +142,58 @@ def project(
             "model.set_feature_names(names) first."
         )
     target = (adata.to_memory() if adata.isbacked else adata.copy()) if copy else adata
-    cells = read_cells(target, layer=layer or fitted_layer, use_var=False)
+    Z = fitted.codes(_features_of(fitted, target, layer or fitted_layer)).means()[:, fitted.active_factors_]
+    write_factors(target, Z, key_added, {"factors": describe(fitted)["factors"], "projected": True})
+    return target if copy else None
+
+
+def report(
+    adata: Any,
+    path: str | Path,
+    *,
+    layer: str | None = None,
+    key: str = "sparsevae",
+    title: str = "",
+) -> Path:
+    """Write a page about the fit in an object: a card per factor, with the cells where it is strongest.
+
+    Parameters
+    ----------
+    adata : AnnData or MuData
+        That `sparse_vae` wrote into, with the cells of the fit.
+    path : str or Path
+        Of the page, which ends in ``.html``; files that are there are replaced.
+    layer : str, optional
+        Layer with raw counts, or "X"; by default that of the fit.
+    key : str
+        The ``key_added`` of the fit.
+    title : str
+        Of the page.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    check_kind(adata)
+    model, fitted_layer = _fitted(adata, key)
+    batch_key = adata.uns[key]["params"].get("batch_key")
+    codes = model.codes(_features_of(model, adata, layer or fitted_layer), **_groups(adata, batch_key))
+    return model.report(path, codes, samples=[str(name) for name in adata.obs_names], title=title)
+
+
+def _features_of(model: SparseVAE, adata: Any, layer: str | None) -> Matrix:
+    """The features of a fit, found by their names and in its order."""
+    cells = read_cells(adata, layer=layer, use_var=False)
     place = {name: j for j, name in enumerate(cells.names)}
-    missing = [name for name in fitted.feature_names() if name not in place]
+    missing = [name for name in model.feature_names() if name not in place]
     if missing:
         raise DataError(
-            f"Expected the {len(fitted.feature_names())} features of the fit in var_names; {len(missing)} "
+            f"Expected the {len(model.feature_names())} features of the fit in var_names; {len(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing: {list_names(missing)}. Use the same naming of "
             "genes, or fit again on those that both have."
         )
-    order = [place[name] for name in fitted.feature_names()]
-    Z = fitted.codes(cells.X[:, order]).means()[:, fitted.active_factors_]
-    write_factors(target, Z, key_added, {"factors": describe(fitted)["factors"], "projected": True})
-    return target if copy else None
+    return cells.X[:, [place[name] for name in model.feature_names()]]
 
 
 def _likelihood(cells: Cells, wanted: str | Parameters) -> tuple[Any, str]:

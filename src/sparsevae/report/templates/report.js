@@ -165,6 +165,17 @@
   const words = { 1: "rises", "-1": "falls", 0: "no single direction" };
   const percent = (share) => (share > 0 && share < 0.005 ? "less than 1%" : `${Math.round(100 * share)}%`);
   const short = (text, longest) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+  // As much of a name as there is room for; squeezing it into the room makes it illegible.
+  const fitting = (pen, text, room) => {
+    const shown = short(text, 200);
+    if (pen.measureText(shown).width <= room) return shown;
+    let low = 1, high = shown.length;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (pen.measureText(`${shown.slice(0, middle)}…`).width <= room) low = middle; else high = middle - 1;
+    }
+    return `${shown.slice(0, low)}…`;
+  };
   let gone = new Set(), extra = new Map(); // links left out at the step shown, and factors of features that it adds
   const heaviest = linksOf.map((own) => Math.max(1e-12, ...own.map((link) => Math.abs(links.weight[link]))));
   const sizes = links.strength.map(Math.abs).sort((a, b) => a - b);
@@ -212,7 +223,8 @@
       overview.style.width = "96px";
       box.style.height = `${Math.min(tall, most)}px`;
       box.style.maxWidth = "none";
-      label = Math.round(Math.min(longest + 20, Math.max(90, 0.3 * box.clientWidth)));
+      const spare = box.clientWidth - 8 - 36 * factors.length; // where columns are few, names may have more
+      label = Math.round(Math.min(longest + 20, Math.max(90, 0.3 * box.clientWidth, Math.min(spare, 0.5 * box.clientWidth))));
       column = Math.max(16, Math.min(64, Math.floor((box.clientWidth - label - 8) / factors.length)));
       box.style.maxWidth = `${label + column * factors.length + 24}px`;
       width = box.clientWidth;
@@ -275,7 +287,7 @@
       g.textAlign = "right";
       for (let row = first; row < last; row += 1) {
         g.fillStyle = row === cell.row ? theme.ink : theme.soft;
-        g.fillText(short(names[rows[row]], 200), label - 8, HEAD + row * ROW - top + ROW / 2, label - 14);
+        g.fillText(fitting(g, names[rows[row]], label - 14), label - 8, HEAD + row * ROW - top + ROW / 2, label - 14);
       }
       g.fillStyle = theme.paper;
       g.fillRect(0, 0, width, HEAD);
