@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,13 @@ def test_public_names_of_the_package_are_for_the_outermost_layers(path):
     }
     if LAYER_OF[_part(path)] < LAYER_OF["comparison"]:
         assert from_package <= {"sparsevae.__version__"}
+
+
+def test_types_are_strict_below_the_estimators():
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    strict = next(part for part in settings["overrides"] if part.get("disallow_untyped_defs"))
+    below = {part for part, layer in LAYER_OF.items() if layer < LAYER_OF["estimators"]}
+    assert {name.removeprefix("sparsevae.").removesuffix(".*") for name in strict["module"]} == below
 
 
 @pytest.mark.parametrize("part", sorted(WITHOUT_TORCH))

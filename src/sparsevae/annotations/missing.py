@@ -101,7 +101,7 @@ def hide(X: Matrix, observed: ArrayLike) -> Matrix:
     rows, columns = np.nonzero(hidden)
     holes = sparse.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=X.shape)
     filled = (sparse.csr_array(X) + holes).astype(np.result_type(X.dtype, np.float32))
-    return type(X)(filled)  # type: ignore[call-arg]
+    return type(X)(filled)
 
 
 def has_missing(X: Matrix) -> bool:
@@ -136,7 +136,7 @@ def add_absences(X: Matrix, columns: np.ndarray) -> Matrix:
     part = X[:, columns].tocsr()  # type: ignore[union-attr]
     absent = sparse.csr_array((np.isnan(part.data).astype(X.dtype), part.indices, part.indptr), part.shape)
     absent.eliminate_zeros()
-    return type(X)(sparse.hstack([X, absent], format="csr"))  # type: ignore[call-arg]
+    return type(X)(sparse.hstack([X, absent], format="csr"))
 
 
 def check_columns_seen(X: Matrix, feature_names: Sequence[object] | np.ndarray) -> None:
