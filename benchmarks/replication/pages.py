@@ -9,6 +9,7 @@ import pandas as pd
 __all__ = ["summary", "write_pages"]
 
 OURS = "sparse VAE"
+_ACROSS = 4  # panels of the picture in a row, so that it can be read at the width of a page
 _NUMBERS = ["factors_a", "back", "match", "overlap", "held_out", "cpu_seconds"]
 _HEAD = """# Which factors come back in another half of the rows
 
@@ -60,12 +61,12 @@ def write_pages(rows: pd.DataFrame, folder: Path) -> None:
     means = summary(rows)
     page = (
         _HEAD
-        + "| table | sparse VAE: back of all, match, overlap, held out, CPU s | best of the others |\n"
-        + "|---|---|---|\n"
+        + "| table | method | come back | of | match | overlap | held-out variance | CPU s |\n"
+        + "|---|---|---|---|---|---|---|---|\n"
     )
     for table, some in means.groupby("table", sort=False):
         own, others = some[some["method"] == OURS], some[~some["method"].str.startswith(OURS)]
-        page += f"| {table} | {_words(own)} | {_words(_best(others), named=True)} |\n"
+        page += _line(str(table), own) + _line("", _best(others), named=True)
     for name, text in _MORE.items():
         path = folder / f"{name}.csv"
         if path.exists():
@@ -94,14 +95,14 @@ def _best(means: pd.DataFrame) -> pd.DataFrame:
     return means.sort_values(["back", "match"], ascending=False).head(1)
 
 
-def _words(means: pd.DataFrame, *, named: bool = False) -> str:
+def _line(table: str, means: pd.DataFrame, *, named: bool = False) -> str:
     if means.empty:
-        return "–"
+        return ""
     row = means.iloc[0]
-    name = f"{row['method']}, {row['n_factors']}: " if named else ""
+    method = f"{row['method']}, {row['n_factors']} factors" if named else row["method"]
     return (
-        f"{name}**{row['back']:.1f}** of {row['factors_a']:.1f}, {row['match']:.2f}, {row['overlap']:.2f}, "
-        f"{_number(row['held_out'])}, {row['cpu_seconds']:.1f}"
+        f"| {table} | {method} | **{row['back']:.1f}** | {row['factors_a']:.1f} | {row['match']:.2f} | "
+        f"{row['overlap']:.2f} | {_number(row['held_out'])} | {row['cpu_seconds']:.1f} |\n"
     )
 
 
@@ -117,9 +118,13 @@ def _plot(means: pd.DataFrame, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     tables = list(dict.fromkeys(means["table"]))
-    figure, axes = plt.subplots(1, len(tables), figsize=(2.6 * len(tables), 3.0), squeeze=False)
+    n_rows = -(-len(tables) // _ACROSS)
+    figure, grid = plt.subplots(n_rows, _ACROSS, figsize=(2.3 * _ACROSS, 2.6 * n_rows + 0.4), squeeze=False)
+    axes = grid.ravel()
+    for axis in axes[len(tables) :]:
+        axis.set_axis_off()
     methods = [m for m in dict.fromkeys(means["method"]) if m != OURS]
-    for axis, table in zip(axes[0], tables, strict=True):
+    for axis, table in zip(axes, tables, strict=False):
         some = means[means["table"] == table]
         for number, method in enumerate(methods):
             line = some[some["method"] == method].sort_values("n_factors")
@@ -130,9 +135,10 @@ def _plot(means: pd.DataFrame, path: Path) -> None:
         axis.set_xlabel("factors")
         axis.margins(0.12)
         axis.set_ylim(bottom=0)
-    axes[0][0].set_ylabel("come back")
-    handles, labels = axes[0][-1].get_legend_handles_labels()
+    for row in grid:
+        row[0].set_ylabel("come back")
+    handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -147,3 +149,10 @@ def test_a_first_column_without_heading_names_the_rows_of_a_workbook(tmp_path):
 def test_headings_of_a_workbook_are_kept_as_they_are(tmp_path):
     path = workbook(tmp_path / "a.xlsx", ["NA", 2020, "c"], [1, 0.5, 3], [2, 1.5, 4])
     assert read_table(path).feature_names.tolist() == ["NA", "2020", "c"]
+
+
+def test_a_library_that_is_absent_is_named_as_pip_knows_it(answers, tmp_path, monkeypatch):
+    path = write(answers, tmp_path / "survey.sav")
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(DataError, match=r"it is not installed\. Run: pip install pyreadstat$"):
+        read_table(path)

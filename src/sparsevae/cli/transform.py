@@ -167,5 +167,5 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
         frame.to_parquet(path, engine="pyarrow")
     except ImportError as error:
         raise DataError(
-            "Expected pyarrow, to write Parquet; it is not installed: pip install 'sparsevae[parquet]'."
+            "Expected pyarrow, to write Parquet; it is not installed. Run: pip install pyarrow"
         ) from error

@@ -201,7 +201,7 @@ def read_parquet(path: Path, options: ReadOptions) -> RawTable:
         frame = pd.read_parquet(path, engine="pyarrow")
     except ImportError as error:
         raise DataError(
-            "Expected pyarrow, to read Parquet; it is not installed: pip install 'sparsevae[parquet]'."
+            "Expected pyarrow, to read Parquet; it is not installed. Run: pip install pyarrow"
         ) from error
     labels, notes = _split_labels(frame, options.id_column, path)
     if labels is not None and labels.name in frame.columns:
@@ -238,7 +238,7 @@ def read_h5ad(path: Path, options: ReadOptions) -> RawTable:
         import anndata
     except ImportError as error:
         raise DataError(
-            "Expected anndata, to read H5AD; it is not installed: pip install 'sparsevae[anndata]'."
+            "Expected anndata, to read H5AD; it is not installed. Run: pip install anndata"
         ) from error
     check_hdf5(path)
     cells = anndata.read_h5ad(path)

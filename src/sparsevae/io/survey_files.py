@@ -168,5 +168,5 @@ def _plain(value: object) -> object:
 
 def _absent(package: str, kind: str) -> DataError:
     return DataError(
-        f"Expected {package}, to read files of {kind}; it is not installed: pip install 'sparsevae[survey]'."
+        f"Expected {package}, to read files of {kind}; it is not installed. Run: pip install {package}"
     )

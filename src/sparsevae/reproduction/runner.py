@@ -326,7 +326,8 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int | None) -> It
             from distributed import Client
         except ImportError as error:
             raise ParameterError(
-                "Expected dask and distributed for backend 'dask'; got neither. Install sparsevae[dask]."
+                "Expected dask and distributed for backend 'dask'; one is not installed. Run: "
+                "pip install 'dask[distributed]'"
             ) from error
         here = {} if scheduler is not None else {"n_workers": jobs, "threads_per_worker": 1, **_ANY_PORT}
         with Client(scheduler, **here), parallel_config(backend="dask"):

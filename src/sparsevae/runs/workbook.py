@@ -29,7 +29,7 @@ def check_workbook(path: Path, *, force: bool) -> None:
         import openpyxl  # noqa: F401
     except ImportError as error:
         raise DataError(
-            "Expected openpyxl, to write Excel; it is not installed: pip install 'sparsevae[survey]'."
+            "Expected openpyxl, to write Excel; it is not installed. Run: pip install openpyxl"
         ) from error
     check_writable(path)
 

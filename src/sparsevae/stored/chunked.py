@@ -65,7 +65,7 @@ class ParquetTable(_PiecesTable):
             from pyarrow import parquet
         except ImportError as error:
             raise DataError(
-                "Expected pyarrow, to read Parquet; it is not installed: pip install 'sparsevae[parquet]'."
+                "Expected pyarrow, to read Parquet; it is not installed. Run: pip install pyarrow"
             ) from error
         files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not files:

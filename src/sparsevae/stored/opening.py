@@ -134,7 +134,7 @@ def _open_anndata(path: Path, layer: str | None) -> StoredTable:
         import zarr
     except ImportError as error:
         raise DataError(
-            f"Expected anndata, to read {path.name}; it is not installed: pip install 'sparsevae[anndata]'."
+            f"Expected anndata, to read {path.name}; it is not installed. Run: pip install anndata"
         ) from error
     try:
         root: Any = h5py.File(path, "r") if path.is_file() else zarr.open_group(path, mode="r")
