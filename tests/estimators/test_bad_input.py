@@ -333,7 +333,10 @@ def test_dates_are_refused(make_model, make_table):
 
 def test_a_fit_that_diverges_names_the_cell_that_is_the_cause(make_model, make_table):
     X = with_cell(make_table("negative_binomial"), 1e15)
-    with pytest.raises(DivergenceError, match=r"got 1e\+15 in row .* Check this cell") as failure:
+    with (
+        pytest.warns(DataWarning, match="Check this cell"),
+        pytest.raises(DivergenceError, match=r"got 1e\+15 in row .* Check this cell") as failure,
+    ):
         make_model(likelihood="negative_binomial").fit(X)
     assert "learning_rate" not in str(failure.value)
 
@@ -349,6 +352,36 @@ def test_a_cell_beside_which_its_column_counts_for_nothing_is_named(make_model, 
         place, table = f"Row {row + 1}", kind(X)
     with pytest.warns(DataWarning, match=rf"{place} of 'x{column}' has 1e\+30, .* Check this cell"):
         make_model(likelihood="gaussian", recipe="default").fit(table)
+
+
+@pytest.mark.parametrize("counts", ["negative_binomial", "poisson", "multinomial"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_count_that_decides_the_fit_is_named(make_model, make_table, counts, kind):
+    X = with_cell(make_table(counts), 1e7)
+    row, column = np.argwhere(X == 1e7)[0]
+    with pytest.warns(DataWarning, match=rf"Row {row + 1} of 'x{column}' has 1e\+07, .* Check this cell"):
+        make_model(likelihood=counts, recipe="default").fit(kind(X))
+
+
+def test_rare_counts_are_not_taken_for_wrong_cells(make_model, make_table):
+    X = make_table("poisson")
+    X[:, 0] = 9 * (np.arange(len(X)) == 3)
+    X[:, 1] = 5_000 * (np.arange(len(X)) % 20 == 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        make_model(likelihood="poisson").fit(X)
+
+
+def test_a_column_of_large_numbers_that_hardly_vary_drowns_no_other(make_model, make_table):
+    still, ids = make_table(), make_table()
+    still[:, 0], ids[:, 0] = 5.0, 1e8 + np.arange(len(ids))
+    bounds = []
+    for X in (still, ids):
+        with pytest.warns(DataWarning, match="features are constant"):
+            bounds.append(
+                make_model(recipe="default", likelihood="gaussian").fit(X).starts_.set_index("start")["bound"]
+            )
+    assert abs(bounds[1]["none"] - bounds[0]["none"]) < 10  # of thousands, in which gains were lost
 
 
 def test_a_long_tail_and_a_rare_event_are_not_taken_for_wrong_cells(make_model, make_table):

@@ -199,3 +199,9 @@ def test_rows_of_weight_two_are_rows_that_come_twice():
     noisy = bounds_at(-1.9, -1.85, -2.0, spread=0.6)
     twice = simplest(np.concatenate([noisy, noisy], 1), 0.9)
     assert simplest(noisy, 0.9, np.full(noisy.shape[1], 2.0)) == twice
+
+
+def test_rows_that_are_impossible_without_factors_too_say_nothing():
+    bounds = bounds_at(-1.9, -2.0)
+    bounds[:, 3] = -np.inf  # the difference of infinities is no number, and no warning either
+    assert simplest(bounds, 0.9) in (0, 1)

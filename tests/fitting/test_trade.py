@@ -68,3 +68,7 @@ def test_without_held_out_rows_the_candidates_are_named_and_have_no_links(spine)
     bare = spine._replace(path=[], stricter=(), supports=None)
     assert list(simplicity_path(starts(0), bare)["model"]) == ["linear", "network", "none"]
     assert linear_supports(bare, 3) is None
+
+
+def test_without_a_finite_bound_to_compare_with_there_is_no_path(spine):
+    assert simplicity_path(starts(2, bounds=(-np.inf, -np.inf, -np.inf)), spine) is None

@@ -159,6 +159,7 @@ def test_a_stopped_fit_is_a_fit(make_table, monkeypatch, n_epochs):
         model.fit(X)
     assert len(caught) == 1
     assert model.n_iter_ == len(model.history_) <= n_epochs
+    assert f"after {model.n_iter_} epoch{'s' if model.n_iter_ > 1 else ''}: this" in str(caught[0].message)
     assert np.isfinite(model.transform(X)).all()
     assert np.isfinite(model.score(X))
     assert len(model.active_factors_) > 0

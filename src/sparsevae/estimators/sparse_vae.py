@@ -308,7 +308,11 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
 
     def _check_automatic(self) -> None:
         """Refuse a number of factors to be found beside parameters that number the factors."""
-        check_choice("n_factors", self.n_factors, ("auto",))
+        if self.n_factors != "auto":
+            raise ParameterError(
+                f"Expected n_factors to be a whole number of 1 or more, or 'auto'; got {self.n_factors!r}. "
+                "Pass for example n_factors=10."
+            )
         given = {
             "anchors": self.anchors is not None,
             "init": not isinstance(self.init, str),

@@ -166,7 +166,8 @@ def simplest(bounds: np.ndarray, gain_kept: float, weight: np.ndarray | None = N
     weight : ndarray of shape (n_rows,), optional
         How often each row counts.
     """
-    gains, errors = _mean_and_error(np.nan_to_num(bounds - bounds[-1], nan=-np.inf), weight)
+    with np.errstate(invalid="ignore"):  # a row may be infinitely unlikely without factors too
+        gains, errors = _mean_and_error(np.nan_to_num(bounds - bounds[-1], nan=-np.inf), weight)
     best = int(gains.argmax())
     if gains[best] <= _CLEARLY * errors[best]:
         return len(gains) - 1

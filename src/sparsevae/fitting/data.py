@@ -23,6 +23,7 @@ from sparsevae.modules import LatentModule, Observation
 from sparsevae.priors import calibrate_noise_scale
 from sparsevae.stored import StoredTable, is_stored
 from sparsevae.summaries import (
+    EXTREME,
     column_moments,
     constant_columns,
     dense_table,
@@ -430,7 +431,11 @@ def _warn_of_lone_cell(
     feature_names: Sequence[object] | np.ndarray,
 ) -> None:
     """One wrong number makes a column that says nothing else, and the fit goes well."""
-    found = lone_cell(X, mean, np.where(observation.real_columns, variance, 0.0))
+    large = (
+        X.shape[0] * variance >= EXTREME**2 / 2
+    )  # a count that is not zero is 1 or more: few columns are left
+    named = observation.real_columns | (observation.count_columns & large)
+    found = lone_cell(X, mean, np.where(named, variance, 0.0))
     if found is not None:
         row, column, value, ratio = found
         place = "One row" if row < 0 else f"Row {row + 1}"
@@ -463,7 +468,9 @@ def _observe(
     blank = Observation.blank(likelihood, X.shape[1], size_factors=size_factors)
     real = blank.real_columns
     location = np.where(real, mean, 0.0)
-    scale = np.where(real & ~constant, np.sqrt(variance), 1.0)
+    deviation = np.sqrt(variance)
+    # Of numbers around 1e9 a deviation of 100 is none; in units of 1 it would drown all other columns.
+    scale = np.where(real, np.where(constant, np.maximum(deviation, 1.0), deviation), 1.0)
     if levels is not None:
         location = np.where(blank.level_columns, levels[:, 0], location)
         scale = np.where(blank.level_columns, levels[:, 1], scale)

@@ -114,6 +114,9 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
         return state
     state.n_linear = spine.n_linear
     linear = linear_candidate(settings, data, spine, progress)
+    if settings.linear:
+        state.spine, state.candidates = spine, [linear]
+        return state
     # The networks have encoders that learn; so must the linear model that they are measured by.
     real = bool(data.source.observation.real_columns.all())
     rival = linear if real else linear_candidate(settings, data.in_memory, spine, progress, held=False)
@@ -129,6 +132,8 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
 def find_starts(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """Candidates at the foot of the ladder: plain VAEs turned to sparse slopes, or networks behind a mask."""
     if state.spine is not None:
+        if settings.linear:
+            return state
         [linear] = state.candidates
         module = network_module(settings, data, linear.module, state.spine)
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
@@ -152,7 +157,8 @@ def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progr
     A network on a spine has no ladder to climb: its links are settled, and it learns curves and interactions.
     """
     if state.spine is not None:
-        train_network(settings, data, state.candidates[-1], progress)
+        if not settings.linear:
+            train_network(settings, data, state.candidates[-1], progress)
         return state
     epochs = settings.budget(data).ladder
     if state.networks_agree and settings.recipe.spine is not None:

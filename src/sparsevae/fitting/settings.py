@@ -86,7 +86,18 @@ class FitSettings:
     def spine_first(self) -> bool:
         """Whether a linear spine is tried before networks: by default, where nothing of the mask is given."""
         simple = self.recipe.spine is not None and self.gain_kept < 1.0
-        return simple and self.from_vae and not self.anchors and self.rate_is_free and self.slab_rate is None
+        given = (
+            self.anchors
+            or self.slab_rate is not None
+            or not isinstance(self.init, str)
+            or self.init != "auto"
+        )
+        return simple and not given and self.recipe.rates is None and self.rate_is_free
+
+    @property
+    def linear(self) -> bool:
+        """Whether the decoder has no hidden layers: the sparse linear model."""
+        return not self.config.hidden_sizes
 
     @property
     def rate_is_free(self) -> bool:

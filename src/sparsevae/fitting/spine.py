@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from sparsevae.aliases import State
-from sparsevae.factor_analysis import LinearFactors, analyse_factors
+from sparsevae.factor_analysis import LinearFactors, analyse_factors, find_parts
 from sparsevae.fitting.axes import Analysis, choose_axes
 from sparsevae.fitting.constraints import count_linear_factors, fix_covariance_, freeze_constant_
 from sparsevae.fitting.data import FitData, linear_inputs
@@ -142,7 +142,7 @@ def _choose_path(data: FitData, varying: np.ndarray, n_factors: int) -> tuple[An
     # All rows say which axes return, so that the draw of the held-out ones does not.
     analyse, n_factors = choose_axes(linear_inputs(data.everything)[:, varying], n_factors, counts=counts)
     path = _path(analyse, data, varying, n_factors)
-    if analyse is not analyse_factors:
+    if analyse is find_parts:
         rotated = _path(analyse_factors, data, varying, n_factors)
         if _best_gain(path) < _PARTS_KEEP * _best_gain(rotated):
             return analyse_factors, n_factors, rotated

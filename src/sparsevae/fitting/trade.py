@@ -34,10 +34,11 @@ def simplicity_path(starts: pd.DataFrame, spine: Spine | None) -> pd.DataFrame |
     likelihood by the gain that the chosen point has there.
     """
     labels = starts["start"].astype(str)
-    if not (labels == "none").any():
-        return None
     bounds = starts["bound"].to_numpy(dtype=float)
-    gains = bounds - bounds[int(np.argmax(labels == "none"))]
+    reference = bounds[labels == "none"]
+    if not np.isfinite(reference).any():  # nothing to compare with
+        return None
+    gains = bounds - reference[0]
     rows: list[tuple[object, ...]] = []
     for i, label in enumerate(labels):
         start = starts.iloc[i]
