@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsevae.factor_analysis import analyse_counts, analyse_factors
+from sparsevae.factor_analysis import analyse_counts, analyse_factors, analyse_sparse_factors
 from sparsevae.fitting import axes
 from sparsevae.fitting.axes import choose_axes, matched_correlations, worth
 
@@ -31,7 +31,7 @@ def test_factors_are_matched_one_to_one_whatever_their_order_and_sign():
 
 def test_the_right_number_of_factors_stays():
     X = standardised(blocks(9, 5, np.random.default_rng(0)))
-    assert choose_axes(X, 9, counts=False) == (analyse_factors, 9)
+    assert choose_axes(X, 9, counts=False)[1] == 9
 
 
 def test_one_factor_fewer_is_taken_where_as_many_return():
@@ -51,6 +51,31 @@ def test_the_order_of_rows_does_not_choose_the_number_of_factors_of_ordered_answ
     X = (X - np.nanmean(X, 0)) / np.nanstd(X, 0)
     X = X[np.random.default_rng(3).permutation(len(X))]  # ten halvings of these rows show six
     assert choose_axes(X, 6, counts=False) == (analyse_factors, 5)
+
+
+def correlated(rng, n_samples=600):
+    """Four correlated factors, three anchors each, and twelve features of two factors."""
+    z = rng.multivariate_normal(np.zeros(4), 0.4 + 0.6 * np.eye(4), n_samples)
+    loadings = np.zeros((24, 4))
+    loadings[np.arange(12), np.arange(12) % 4] = rng.uniform(0.8, 1.2, 12)
+    for j in range(12, 24):
+        loadings[j, rng.choice(4, 2, replace=False)] = rng.uniform(0.5, 1.0, 2)
+    return z @ loadings.T + 0.7 * rng.normal(size=(n_samples, 24)), loadings
+
+
+def test_sparsest_axes_are_taken_where_they_return():
+    X, loadings = correlated(np.random.default_rng(0))
+    analyse, n_factors = choose_axes(standardised(X), 4, counts=False)
+    assert (analyse, n_factors) == (analyse_sparse_factors, 4)
+    found = analyse(standardised(X), 4).loadings
+    own = np.abs(np.corrcoef(found.T, loadings.T)[:4, 4:])
+    assert own.max(0).min() > 0.98
+
+
+def test_sparsest_axes_are_left_where_they_do_not_return():
+    rng = np.random.default_rng(0)  # loadings without a zero: the sparsest axes are chance
+    X = rng.normal(size=(600, 4)) @ rng.uniform(0.3, 1.0, (4, 24)) + rng.normal(size=(600, 24))
+    assert choose_axes(standardised(X), 4, counts=False)[0] is analyse_factors
 
 
 def test_few_rows_say_nothing():

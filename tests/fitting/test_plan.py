@@ -43,3 +43,11 @@ def test_without_a_spine_the_fit_begins_with_its_starts(prepared):
     plan = plan_fit(replace(settings, gain_kept=1.0), data, NAMES, FitState())
     assert plan.epochs["find_axes"] == 0
     assert plan.seconds["find_starts"] > 0
+
+
+def test_a_linear_fit_has_no_network_to_wait_for(prepared):
+    settings, data = prepared
+    linear = replace(settings, config=replace(settings.config, hidden_sizes=()))
+    plan = plan_fit(linear, data, NAMES, FitState())
+    assert plan.total < 0.5 * plan_fit(settings, data, NAMES, FitState()).total
+    assert plan.epochs["climb"] == 0

@@ -63,7 +63,7 @@ def test_a_candidate_of_a_large_table_keeps_to_its_number_of_factors(fit):
 
 @pytest.mark.parametrize("weak, n_nonzero", [(0.0, 12), (0.12, 18)])
 def test_a_looser_rate_is_taken_where_held_out_rows_are_the_better_for_it(fit, weak, n_nonzero):
-    model = fit(SparseVAE(2, hidden_sizes=(), random_state=0), linear_table(weak))
+    model = fit(SparseVAE(2, hidden_sizes=(), gain_kept=1.0, random_state=0), linear_table(weak))
     looser = model.starts_["start"].str.contains("of the rate")
     assert model.starts_.loc[looser, "chosen"].any() == (weak > 0)
     assert (model.mask_ != 0).sum() == n_nonzero
@@ -73,10 +73,29 @@ def test_a_looser_rate_that_is_tried_in_vain_leaves_no_trace(fit):
     X = linear_table(0.0, n_samples=300)
     recipes = RECIPES["default"], replace(RECIPES["default"], looser=None)
     tried, not_tried = (
-        fit(SparseVAE(3, recipe=recipe, hidden_sizes=(), random_state=0), X) for recipe in recipes
+        fit(SparseVAE(3, recipe=recipe, hidden_sizes=(), gain_kept=1.0, random_state=0), X)
+        for recipe in recipes
     )
     np.testing.assert_array_equal(tried.mask_, not_tried.mask_)
     np.testing.assert_array_equal(tried.transform(X), not_tried.transform(X))
+
+
+def test_the_linear_form_is_the_spine_and_trains_next_to_nothing(fit):
+    """Correlated factors: the smooth axes would mix them, and their links would be too many."""
+    rng = np.random.default_rng(3)
+    z = rng.multivariate_normal(np.zeros(4), 0.4 + 0.6 * np.eye(4), 800)
+    loadings = np.zeros((24, 4))
+    loadings[np.arange(16), np.arange(16) % 4] = rng.uniform(0.6, 1.2, 16) * rng.choice([-1, 1], 16)
+    for j in range(16, 24):
+        loadings[j, rng.choice(4, 2, replace=False)] = rng.uniform(0.5, 1.0, 2)
+    model = fit(
+        SparseVAE(8, hidden_sizes=(), random_state=0), z @ loadings.T + 0.7 * rng.normal(size=(800, 24))
+    )
+    found = model.mask_[:, model.active_factors_]
+    order = np.abs(found.T @ loadings).argmax(0)
+    np.testing.assert_array_equal(found[:, order] != 0, loadings != 0)
+    assert len(model.history_) < 10
+    assert model.simplicity_path_["chosen"].sum() == 1
 
 
 @pytest.mark.parametrize("options", [{"spike_rate": 50.0}, {"expected_features_per_factor": 4}])

@@ -85,10 +85,14 @@ def plan_fit(settings: FitSettings, data: FitData, stages: list[str], state: Fit
         if not state.networks_agree:  # nor before it is known: on most tables they do not
             lengths = recipe.hidden if data.source.observation.real_columns.all() else recipe.network
             epochs |= {"climb": lengths.epochs(data.n_steps), "refine": recipe.refine, "polish": 0}
+        if settings.linear:  # the axes are the fit
+            epochs |= {"find_axes": 1, "climb": 0}
     seconds = {stage: masked(epochs.get(stage, 0)) for stage in stages}
     if settings.spine_first:
         seconds["find_axes"] = of(_AXES) * (_AGREED[settings.small] if state.networks_agree else 1.0)
         if not state.networks_agree:
             seconds |= {"climb": of(_NETWORK), "refine": of(_LAST)}
+        if settings.linear:
+            seconds |= {"find_axes": of(_SPINE), "climb": 0.0}
     before = {stage: of(_SPINE) if stage == "find_axes" else 0.0 for stage in stages}
     return Plan(seconds, {stage: epochs.get(stage, 0) for stage in stages}, before, of(_READING))
