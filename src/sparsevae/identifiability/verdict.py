@@ -220,6 +220,8 @@ def describe_return(item: FactorEvidence) -> str:
 
 def describe_covariance(item: FactorEvidence) -> str:
     """What the correlations of the data alone say of its anchors."""
+    if len(item.anchors) < 2:
+        return f"Correlations put anchors together; it has {'only one' if item.anchors else 'none'}."
     words = f"{item.confirmed} of {len(item.anchors)} anchors are put together by the correlations alone"
     if item.suggested:
         words += f"; they would add {', '.join(item.suggested[:5])}"
