@@ -8,6 +8,7 @@ import pytest
 from sparsevae.identifiability.verdict import (
     THRESHOLDS,
     FactorEvidence,
+    describe_covariance,
     describe_return,
     describe_theorem,
     judge,
@@ -117,6 +118,12 @@ def test_a_group_whose_space_returns_is_named():
 def test_a_factor_without_halves_is_judged_by_the_theorem_and_says_so():
     assert "judged by the theorem alone" in judge(changed(), "gaussian")[1]
     assert describe_return(changed()).startswith("Not known")
+
+
+def test_what_correlations_say_of_fewer_than_two_anchors_is_no_fraction():
+    assert describe_covariance(changed(anchors=[])).endswith("it has none.")
+    assert describe_covariance(changed(anchors=["a"])).endswith("it has only one.")
+    assert describe_covariance(changed(confirmed=2)).startswith("2 of 3 anchors")
 
 
 def test_the_line_of_the_theorem_has_statistics_and_thresholds():

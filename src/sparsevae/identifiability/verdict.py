@@ -220,10 +220,9 @@ def describe_return(item: FactorEvidence) -> str:
 
 def describe_covariance(item: FactorEvidence) -> str:
     """What the correlations of the data alone say of its anchors."""
-    if not item.anchors:
-        words = "It has no anchors that the correlations could confirm"
-    else:
-        words = f"The correlations confirm {item.confirmed} of {len(item.anchors)} anchors"
+    if len(item.anchors) < 2:
+        return f"Correlations put anchors together; it has {'only one' if item.anchors else 'none'}."
+    words = f"The correlations confirm {item.confirmed} of {len(item.anchors)} anchors"
     if item.suggested:
         words += f"; they suggest {', '.join(item.suggested[:5])}"
         words += f" and {len(item.suggested) - 5} more" if len(item.suggested) > 5 else ""

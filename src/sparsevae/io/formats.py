@@ -294,9 +294,9 @@ def how_to_drop(names: Sequence[str], most: int = 5) -> str:
 
 
 def no_id_column(name: str, path: Path) -> DataError:
-    """The error for a column that is to name the samples, or their studies, and is not there."""
+    """The error for a column of names, groups, weights or sizes of the rows that is not there."""
     return DataError(
-        f"Expected a column '{name}' in {path}, to name its rows by; there is none. Name another."
+        f"Expected a column '{name}' in {path}; there is none. Give its name as the file has it."
     )
 
 
