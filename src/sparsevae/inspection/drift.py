@@ -83,7 +83,10 @@ class Drift:
         broken, moved = self.broken, self.moved
         lines = [f"{self.n_samples} new rows."]
         if broken:
-            lines.append(f"{len(broken)} of {len(self.features)} features no longer follow their factors:")
+            lines.append(
+                f"{len(broken)} of {len(self.features)} features no longer "
+                f"{'follows its' if len(broken) == 1 else 'follow their'} factors:"
+            )
             for name in broken:
                 row = self.features.loc[name]
                 lines.append(
