@@ -36,6 +36,7 @@ def test_a_page_and_its_content_are_written(shared, new, tmp_path):
     page = tmp_path / "drift.html"
     assert invoke("drift", shared / "run", new, "-o", page).exit_code == 0
     text = page.read_text("utf-8")
+    assert text.count('<div class="scroll"><table>') == 2  # wide tables scroll, and not the page
     assert "Drift of new.csv from table.csv" in text
     assert "<td>item 1</td>" in text
     assert "http" not in text.replace("http-equiv", "")
