@@ -316,8 +316,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         """Refuse a number of factors to be found beside parameters that number the factors."""
         if self.n_factors != "auto":
             raise ParameterError(
-                f"Expected n_factors to be a whole number of 1 or more, or 'auto'; got {self.n_factors!r}. Pass for "
-                "example n_factors=10."
+                f"Expected n_factors to be a whole number of 1 or more, or 'auto'; got {self.n_factors!r}. "
+                "Pass for example n_factors=10."
             )
         given = {
             "anchors": self.anchors is not None,
