@@ -169,6 +169,19 @@ def test_of_a_finished_run_it_is_said(undisturbed):
     assert (undisturbed / "run" / "run.json").stat().st_mtime_ns == before
 
 
+def test_a_finished_run_of_another_table_or_seed_is_not_taken_for_this_one(undisturbed, frame, tmp_path):
+    shutil.copy(undisturbed / "settings.toml", tmp_path)
+    frame.iloc[:-1].to_csv(tmp_path / "table.csv")
+    finished = undisturbed / "run"
+    assert "finished one of another table, table.csv. " in refusal(*command(tmp_path, finished, "--resume"))
+    (tmp_path / "table.csv").rename(tmp_path / "new.csv")
+    words = refusal("fit", str(tmp_path / "new.csv"), "--out", str(finished), "--resume")
+    assert "finished one of another table, table.csv. " in words
+    words = refusal(*command(undisturbed, finished, "--resume", "--seed", "77"))
+    assert "random_state=" in words
+    assert "not 77. " in words
+
+
 def test_what_was_left_beside_a_finished_run_is_removed(killed, undisturbed, tmp_path):
     run = tmp_path / "again" / "run"
     shutil.copytree(undisturbed / "run", run)

@@ -66,6 +66,17 @@ def test_one_cell_of_text_is_refused_with_its_place_wherever_it_is(tmp_path, sig
         read_table(write(tmp_path / "t.csv", text))
 
 
+@pytest.mark.parametrize("cell", ["{}.5%", "$ {}.5", "1,{}00", "\N{MINUS SIGN}{}.5", "{}\xa0000"])
+def test_numbers_written_for_people_are_no_sample_names(tmp_path, cell):
+    rows = "".join(f'"{cell.format(i)}",{i}\n' for i in range(1, 9))
+    path = write(tmp_path / "t.csv", "share,b\n" + rows)
+    with pytest.raises(DataError, match=r"numbers or names in the first column.*Write plain numbers"):
+        read_table(path)
+    assert read_table(path, id_column="share").sample_names[0] == cell.format(1)
+    path.write_text("sample,b,c\n" + rows.replace("\n", ",0\n"), encoding="utf-8")
+    assert read_table(path).sample_names[0] == cell.format(1)
+
+
 def test_names_that_differ_in_the_beginning_only_are_no_sample_names(tmp_path):
     ids = [*range(100), *range(100)]
     text = "id,a,b\n" + "".join(f"{i},{k}.5,2\n" for k, i in enumerate(ids))

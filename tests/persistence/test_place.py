@@ -161,3 +161,16 @@ def test_a_name_that_is_a_link_is_written_through(tmp_path):
         (written / "new.txt").write_text("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real" / "new.txt").read_text() == "new"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is Linux's")
+def test_on_a_full_disk_nothing_is_left_of_a_place_that_could_not_be_taken(tmp_path, monkeypatch):
+    usual = Path.open
+
+    def full(path, *given, **named):
+        return usual(Path("/dev/full") if path.name == ".taken" else path, *given, **named)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match="No space left"), take_place(tmp_path / "run", "run"):
+        pass
+    assert list(tmp_path.iterdir()) == []

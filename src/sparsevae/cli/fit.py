@@ -52,7 +52,7 @@ from sparsevae.cli.processes import run_processes
 from sparsevae.cli.settings import check_settings, merge_settings, read_config
 from sparsevae.estimators import SparseVAE
 from sparsevae.estimators.sparse_vae import MOST_FACTORS
-from sparsevae.exceptions import DataError, DivergenceError, ProcessError
+from sparsevae.exceptions import DataError, DivergenceError, ParameterError, ProcessError
 from sparsevae.fitting.plan import expected_seconds
 from sparsevae.identifiability.records import certificate_from_record
 from sparsevae.inspection.codes import Codes
@@ -177,6 +177,7 @@ def fit(
                 recover_place(out)
             if is_finished(out):
                 first_says(_NOTHING_TO_DO)
+                _check_same(Run.open(out), table, settings)
                 _say_finished(out, as_json=as_json)
                 return
         force = check_unfinished(out, resume=resume, force=force)
@@ -306,6 +307,24 @@ def _how(resume: bool, checkpoint: Path) -> str:
         return "Fitting"
     last = last_checkpoint(checkpoint)
     return "There is nothing to resume: fitting" if last is None else f"Going on from {last.parent}: fitting"
+
+
+def _check_same(run: Run, table: Path, settings: JSON) -> None:
+    """Refuse to call a fit finished that was one of another table, or of other numbers."""
+    fitted, size = run.record["data"], table.stat().st_size if table.is_file() else None
+    known = run.record["settings"]
+    other = [
+        f"{name}={known[name]!r}, not {value!r}"
+        for name, value in settings.items()
+        if isinstance(value, int | float) and known.get(name, value) != value
+    ]
+    if fitted["file"] != table.name or (size is not None and fitted.get("bytes", size) != size):
+        other.insert(0, f"another table, {fitted['file']}")
+    if other:
+        raise ParameterError(
+            f"Expected a run of the same table and settings in {run.path}; it is a finished one of "
+            f"{other[0]}. Choose another name, or add --force without --resume to replace it."
+        )
 
 
 def _say_finished(out: Path, *, as_json: bool) -> None:

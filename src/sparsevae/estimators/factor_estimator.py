@@ -809,9 +809,9 @@ class FactorEstimator(TableEstimator):
 
 
 def _say_stopped(n_epochs: int, who: str) -> None:
+    epochs = "1 epoch" if n_epochs == 1 else f"{n_epochs} epochs"
     warnings.warn(
-        f"Stopped by {who} after {n_epochs} epoch{'' if n_epochs == 1 else 's'}: this is the best model so "
-        "far, not a finished fit. "
+        f"Stopped by {who} after {epochs}: this is the best model so far, not a finished fit. "
         "Let a fit run to its end before you conclude anything from it.",
         ConvergenceWarning,
         stacklevel=4,

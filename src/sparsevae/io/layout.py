@@ -28,6 +28,7 @@ LOGICAL = {"true": 1.0, "false": 0.0}
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)
+_FOR_PEOPLE = {ord(sign): None for sign in "%‰$€£¥,' \u00a0\u2009\u202f\u2019"} | {0x2212: "-"}
 _SAY_WHICH = "Say which it is: header=True or header=False, on the command line --header or --no-header."
 
 Rows = Sequence[Sequence[str]]
@@ -250,11 +251,24 @@ def _id_column(
     if header and names[0] == "":
         return 0, "it has no heading", False
     n_words = sum(not _is_number(value, decimal) for value in values)
+    written = [value for value in values if _is_written_number(value, decimal)]
+    if 2 * len(written) > len(values) and not (header and names[0].lower() in ID_NAMES):
+        raise DataError(
+            f"Expected numbers or names in the first column of {path}; got '{written[0]}', a number with a "
+            "sign or a separator in it. Write plain numbers, or label the rows with it "
+            f"(id_column='{names[0]}', --id-column '{names[0]}')."
+        )
     if 2 * n_words > len(values):  # a few words among numbers are typing errors, and refused as such
         return 0, "it holds text", True
     if header and names[0].lower() in ID_NAMES and not n_words and len(set(values)) == len(values):
         return 0, "its heading says so", True
     return None, "", False
+
+
+def _is_written_number(cell: str, decimal: str) -> bool:
+    """Whether a cell is a number only for people: 12 %, € 1,200 or −3 with a typographic sign."""
+    plain = cell.translate(_FOR_PEOPLE)
+    return not _is_number(cell, decimal) and bool(_NUMBER.fullmatch(plain))
 
 
 def _is_number(cell: str, decimal: str) -> bool:

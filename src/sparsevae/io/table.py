@@ -316,6 +316,8 @@ def read_raw(path: Path, options: ReadOptions) -> RawTable:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the file system's own words: not found, no permission
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if "pickle" in reason:  # numpy's advice to load it unsafely is none
+            reason = "it holds objects of Python, or is no file of numpy"
         raise DataError(
             f"Expected {path} to be {reader.kind}; it cannot be read as one: it is damaged, or something "
             f"else ({reason})."

@@ -228,7 +228,8 @@ def _take(path: Path, what: str) -> Place:
             ) from error
     except BaseException:
         if lock is not None:
-            lock.close()
+            with suppress(OSError):  # of a full disk: it writes what is left in the buffer
+                lock.close()
         shutil.rmtree(new, ignore_errors=True)
         raise
     return Place(path, folder, lock)
