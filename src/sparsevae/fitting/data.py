@@ -431,9 +431,8 @@ def _warn_of_lone_cell(
     feature_names: Sequence[object] | np.ndarray,
 ) -> None:
     """One wrong number makes a column that says nothing else, and the fit goes well."""
-    large = (
-        X.shape[0] * variance >= EXTREME**2 / 2
-    )  # a count that is not zero is 1 or more: few columns are left
+    # Counts that are not zero are 1 or more, so few columns can have one that is far above the others.
+    large = X.shape[0] * variance >= EXTREME**2 / 2
     named = observation.real_columns | (observation.count_columns & large)
     found = lone_cell(X, mean, np.where(named, variance, 0.0))
     if found is not None:
