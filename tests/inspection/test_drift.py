@@ -65,6 +65,16 @@ def test_a_moved_mix_is_no_fault_of_features(model):
     assert (columns[[f"x{j}" for j in range(5, 10)]] > 1e-4).all()
 
 
+def test_a_feature_turned_round_has_the_slope_turned_round(model):
+    _, X = draw(500, 90)
+    X[:, 2] = 6.0 - X[:, 2]  # about its mean
+    drift = model.drift(X)
+    assert drift.broken == ["x2"]
+    row = drift.features.loc["x2"]
+    assert row["slope"] == pytest.approx(-1.0, abs=0.2)
+    assert row["shift"] == pytest.approx(0.0, abs=0.3)
+
+
 @pytest.mark.parametrize("deviation", [0.0, 0.2, 0.5, 2.0])
 @pytest.mark.parametrize("n_samples", [300, 1000])
 def test_factors_that_vary_less_or_more_are_no_fault_of_features(model, deviation, n_samples):

@@ -205,6 +205,11 @@ def find_drift(
             break
         broken.append(worst)
         left_in[worst] = False
+    for j in broken:  # how far each is off, by a mix that no fault has a part in
+        hidden = ~left_in
+        hidden[j] = False
+        _, a, b = _compare_features(codes.module, _without(batch, hidden), mix, reference)
+        shift[j], slope[j] = a[j], b[j]
     order = [*broken, *np.flatnonzero(left_in)[np.argsort(p_values[left_in], kind="stable")]]
     # Each in the round in which it was judged, among those that were left.
     rounds = np.array([n_features - broken.index(j) if j in broken else left_in.sum() for j in order])
