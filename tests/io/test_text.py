@@ -56,6 +56,15 @@ def test_more_words_than_documents_are_a_reason_for_fewer(tmp_path):
     assert not any(hint in note for note in few.assumptions)
 
 
+def test_few_documents_keep_few_words(tmp_path):
+    for i in range(240):
+        (tmp_path / f"{i:03}.txt").write_text(
+            " ".join(f"word{(7 * i + k) % 150}" for k in range(40)), "utf-8"
+        )
+    assert read_table(tmp_path).X.shape[1] == 120
+    assert read_table(tmp_path, text=TextOptions(max_words=140)).X.shape[1] == 140
+
+
 def test_a_folder_is_a_document_per_file(tmp_path):
     for i, text in enumerate(TEXTS):
         (tmp_path / f"{i}.txt").write_text(text, "utf-8")

@@ -148,7 +148,10 @@ TextOption = Annotated[
     typer.Option("--text", metavar="COLUMN", help="Count the words of the documents in this column."),
 ]
 WordsOption = Annotated[
-    int | None, typer.Option("--words", min=1, help="Most frequent words to keep. [default: 2000]")
+    int | None,
+    typer.Option(
+        "--words", min=1, help="Most frequent words to keep. [default: half of the documents, 100 to 2000]"
+    ),
 ]
 StopWordsOption = Annotated[
     str | None,

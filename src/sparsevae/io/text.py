@@ -19,6 +19,7 @@ from sparsevae.io.formats import ID_NAMES, RawTable, no_id_column, not_utf8, ope
 __all__ = ["TextOptions", "as_text_options", "fingerprint_folder", "read_documents"]
 
 _MANY = 200  # documents from which a word must be in five of them
+_WORDS = 100, 2000  # at least and at most, where the number of words is not given
 _FOLDER_ENDINGS = (".txt", ".text", ".md")
 
 
@@ -34,8 +35,9 @@ class TextOptions:
         Documents that a word must be in; by default 5, or 2 where there are fewer than 200 documents.
     max_fraction : float
         Fraction of the documents above which a word is too common to say anything.
-    max_words : int
-        The most frequent words that are kept.
+    max_words : int, optional
+        The most frequent words that are kept; by default one for every two documents, at least 100 and at
+        most 2,000. Of more words than documents few factors return.
     stop_words : str or sequence of str, optional
         "english" for scikit-learn's list, words of your own, or None for all words.
     vocabulary : sequence of str, optional
@@ -45,7 +47,7 @@ class TextOptions:
     column: str | None = None
     min_documents: int | None = None
     max_fraction: float = 0.5
-    max_words: int = 2000
+    max_words: int | None = None
     stop_words: str | Sequence[str] | None = "english"
     vocabulary: Sequence[str] | None = None
 
@@ -121,11 +123,13 @@ def _count(
     least = options.min_documents or (5 if len(documents) >= _MANY else 2)
     given = options.vocabulary is not None
     stop = options.stop_words if options.stop_words in (None, "english") else list(options.stop_words or ())
+    low, high = _WORDS
+    most = options.max_words or min(max(len(documents) // 2, low), high)
     vectoriser = CountVectorizer(
         stop_words=None if given else stop,
         min_df=1 if given else least,
         max_df=1.0 if given else float(options.max_fraction),
-        max_features=None if given else options.max_words,
+        max_features=None if given else most,
         vocabulary=None if options.vocabulary is None else [str(word) for word in options.vocabulary],
         dtype=np.float64,
     )
@@ -149,7 +153,7 @@ def _count(
         notes = [
             f"Counted {len(words)} words in {len(documents)} documents: those in at least {least} and at "
             "most "
-            f"{options.max_fraction:.0%} of them{without}, the {options.max_words} most frequent at most."
+            f"{options.max_fraction:.0%} of them{without}, the {most} most frequent at most."
         ]
         if len(words) > len(documents):
             notes.append(
