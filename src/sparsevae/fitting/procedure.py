@@ -115,6 +115,9 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
     state.n_linear = spine.n_linear
     linear = linear_candidate(settings, data, spine, progress)
     if settings.linear:
+        if spine.factors.n_factors and not _says_something(linear, data):
+            # Of short texts a straight line from codes held to words says little; other codes say more.
+            linear = linear_candidate(settings, data, spine, progress, held=False)
         state.spine, state.candidates = spine, [linear]
         return state
     # The networks have encoders that learn; so must the linear model that they are measured by.
@@ -301,6 +304,12 @@ def linear_candidate(
         log=log,
     )
     return Candidate(module, log, spine.factors.n_factors, kind="linear", n_lone=n_lone)
+
+
+def _says_something(candidate: Candidate, data: FitData) -> bool:
+    """Whether it gains on held-out rows over no factors, beyond chance."""
+    bounds = np.stack([_bounds(candidate, data), row_bounds(null_module(candidate.module, data), data)])
+    return simplest(bounds, 1.0, held_out_weight(data)) == 0
 
 
 def train_network(
