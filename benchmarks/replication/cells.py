@@ -47,7 +47,7 @@ def main() -> None:
             row = {"table": name, "method": method, "n_factors": Z.shape[1], "accuracy": accuracy(Z, labels)}
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
-            rows.to_csv(arguments.out, index=False)
+            rows.astype({"n_factors": int}).to_csv(arguments.out, index=False)
     print(rows.round(3).to_string(index=False))
 
 

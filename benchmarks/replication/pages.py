@@ -128,7 +128,8 @@ def _plot(means: pd.DataFrame, path: Path) -> None:
         some = means[means["table"] == table]
         for number, method in enumerate(methods):
             line = some[some["method"] == method].sort_values("n_factors")
-            axis.plot(line["n_factors"], line["back"], color=f"C{number}", lw=1, marker=".", label=method)
+            at = line["factors_a"] if method.startswith(OURS) else line["n_factors"]
+            axis.plot(at, line["back"], color=f"C{number}", lw=1, marker=".", label=method)
         own = some[some["method"] == OURS]
         axis.plot(own["factors_a"], own["back"], "k*", ms=13, label=OURS)
         axis.set_title(table, fontsize=9)
@@ -138,7 +139,7 @@ def _plot(means: pd.DataFrame, path: Path) -> None:
     for row in grid:
         row[0].set_ylabel("come back")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=-(-len(labels) // 2), fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.09, 1, 1))
     figure.savefig(path, dpi=110)
     plt.close(figure)
