@@ -36,7 +36,7 @@ def test_the_factor_cards_of_the_ability_tests_can_be_made(tmp_path, capsys):
 def test_films_are_recommended_and_explained(real_data, capsys):
     example = runpy.run_path(str(EXAMPLES / "recommend_films.py"))
     folder = str(real_data("ml-latest-small"))
-    quick = {"n_factors": 4, "hidden_sizes": (), "n_init": 1, "max_epochs": 60}
+    quick = {"n_factors": 4, "hidden_sizes": (), "n_init": 1, "max_epochs": 60, "gain_kept": 1.0}
     results = example["main"](folder, n_features=60, **quick)
     assert results["EASE"] > results["popularity"]
     assert results["SparseVAE"] > results["popularity"]

@@ -123,7 +123,7 @@ def test_a_factor_without_halves_is_judged_by_the_theorem_and_says_so():
 def test_what_correlations_say_of_fewer_than_two_anchors_is_no_fraction():
     assert describe_covariance(changed(anchors=[])).endswith("it has none.")
     assert describe_covariance(changed(anchors=["a"])).endswith("it has only one.")
-    assert describe_covariance(changed(confirmed=2)).startswith("2 of 3 anchors")
+    assert describe_covariance(changed(confirmed=2)).endswith("confirm 2 of 3 anchors.")
 
 
 def test_the_line_of_the_theorem_has_statistics_and_thresholds():
