@@ -24,9 +24,10 @@ from .helpers import files_under, invoke
 pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
 termios = pytest.importorskip("termios", reason="this system has no pseudo-terminals")
 
-# Python's usual handler, also where the tests run in the background and Ctrl-C is ignored.
+# The usual handlers, also where the tests run in the background or under nohup, which ignore these signals.
 MAIN = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     "from sparsevae.cli import main; main()"
 )
 LONG = "n_init = 1\nmax_epochs = 100000\nn_factors = 2\n"
