@@ -58,7 +58,7 @@ class DisplayMixin(SparseFit):
         Parameters
         ----------
         path : str or Path
-            Of the page, which ends in ``.html``; files that are there are replaced.
+            File of the page, which ends in ``.html``; files that are there are replaced.
         X : array, data frame or sparse matrix of shape (n_samples, n_features), or Codes, optional
             The table of the fit: without it there are no verdicts, samples and costs.
         samples : sequence of length n_samples, optional
@@ -66,12 +66,12 @@ class DisplayMixin(SparseFit):
         stability : Stability, optional
             From `sparsevae.stability`.
         title : str
-            Of the page.
+            Title of the page.
 
         Returns
         -------
         Path
-            Of the page.
+            Where the page is.
         """
         if Path(path).suffix.lower() not in (".html", ".htm"):
             raise ParameterError(

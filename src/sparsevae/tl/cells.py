@@ -162,18 +162,18 @@ def report(
     adata : AnnData or MuData
         That `sparse_vae` wrote into, with the cells of the fit.
     path : str or Path
-        Of the page, which ends in ``.html``; files that are there are replaced.
+        File of the page, which ends in ``.html``; files that are there are replaced.
     layer : str, optional
         Layer with raw counts, or "X"; by default that of the fit.
     key : str
         The ``key_added`` of the fit.
     title : str
-        Of the page.
+        Title of the page.
 
     Returns
     -------
     Path
-        Of the page.
+        Where the page is.
     """
     check_kind(adata)
     model, fitted_layer = _fitted(adata, key)
