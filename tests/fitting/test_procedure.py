@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
-from sparsevae.fitting import RECIPES, get_recipe
+from sparsevae.fitting import get_recipe
 from sparsevae.fitting.procedure import (
     SINGLE_RATE_STAGES,
     STAGES,
@@ -19,8 +19,9 @@ from sparsevae.fitting.procedure import (
     counts_around,
     fit_module,
 )
+from sparsevae.metrics import support_f1
 
-from .resuming import CASES, assert_equal_fits, linear_table, prepare, read_state, save_stages
+from .resuming import CASES, LADDER, assert_equal_fits, linear_table, prepare, read_state, save_stages
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
@@ -34,7 +35,7 @@ def test_candidates_lie_around_the_linear_count_and_within_what_is_allowed(n_lin
 
 @pytest.mark.parametrize("kind", ["gaussian", "mixed", "negative_binomial"])
 def test_epochs_are_numbered_through(fit, make_model, make_table, kind):
-    options = {"recipe": "default", "n_init": 1, "max_epochs": 12, "gain_kept": 1.0}
+    options = {"recipe": LADDER, "n_init": 1, "max_epochs": 12}
     history = fit(make_model(kind, **options), make_table(kind)).history_
     np.testing.assert_array_equal(history["epoch"], np.arange(1, len(history) + 1))
     phases = list(dict.fromkeys(history["phase"]))
@@ -63,7 +64,7 @@ def test_a_candidate_of_a_large_table_keeps_to_its_number_of_factors(fit):
 
 @pytest.mark.parametrize("weak, n_nonzero", [(0.0, 12), (0.12, 18)])
 def test_a_looser_rate_is_taken_where_held_out_rows_are_the_better_for_it(fit, weak, n_nonzero):
-    model = fit(SparseVAE(2, hidden_sizes=(), gain_kept=1.0, random_state=0), linear_table(weak))
+    model = fit(SparseVAE(2, recipe=LADDER, hidden_sizes=(), random_state=0), linear_table(weak))
     looser = model.starts_["start"].str.contains("of the rate")
     assert model.starts_.loc[looser, "chosen"].any() == (weak > 0)
     assert (model.mask_ != 0).sum() == n_nonzero
@@ -71,10 +72,9 @@ def test_a_looser_rate_is_taken_where_held_out_rows_are_the_better_for_it(fit, w
 
 def test_a_looser_rate_that_is_tried_in_vain_leaves_no_trace(fit):
     X = linear_table(0.0, n_samples=300)
-    recipes = RECIPES["default"], replace(RECIPES["default"], looser=None)
+    recipes = LADDER, replace(LADDER, looser=None)
     tried, not_tried = (
-        fit(SparseVAE(3, recipe=recipe, hidden_sizes=(), gain_kept=1.0, random_state=0), X)
-        for recipe in recipes
+        fit(SparseVAE(3, recipe=recipe, hidden_sizes=(), random_state=0), X) for recipe in recipes
     )
     np.testing.assert_array_equal(tried.mask_, not_tried.mask_)
     np.testing.assert_array_equal(tried.transform(X), not_tried.transform(X))
@@ -96,6 +96,24 @@ def test_the_linear_form_is_the_spine_and_trains_next_to_nothing(fit):
     np.testing.assert_array_equal(found[:, order] != 0, loadings != 0)
     assert len(model.history_) < 10
     assert model.simplicity_path_["chosen"].sum() == 1
+
+
+def test_the_most_predictive_fit_weighs_the_spine_beside_ladders(fit):
+    """Twelve dense factors: ladders with fewer links predict less. Two sparse ones: a ladder is as good."""
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(400, 12)) @ rng.normal(size=(12, 60)) + 3.0 * rng.normal(size=(400, 60))
+    options = {"n_init": 1, "hidden_sizes": (8,), "gain_kept": 1.0, "random_state": 0}
+    model = fit(SparseVAE(12, **options), dense)
+    labels = model.starts_["start"]
+    assert {"12, linear", "12, network", "none"} < set(labels)
+    assert labels[model.starts_["chosen"]].item() in ("12, linear", "12, network")
+    assert len(model.active_factors_) == 12
+    assert not hasattr(model, "n_returning_factors_")  # nobody asked which return
+
+    data = make_anchored_factors(600, 24, 2, random_state=0)
+    model = fit(SparseVAE(4, **options), data.X)
+    assert support_f1(model.mask_, data.mask) == 1.0
+    assert not model.starts_.query("chosen")["start"].item().endswith(("linear", "network"))
 
 
 @pytest.mark.parametrize("options", [{"spike_rate": 50.0}, {"expected_features_per_factor": 4}])

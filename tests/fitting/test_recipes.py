@@ -101,8 +101,8 @@ def test_the_authors_recipe_is_the_papers_but_for_their_arithmetic():
     ids=lambda d: next(iter(d)),
 )
 def test_each_ingredient_can_be_left_out(fit, make_table, left_out):
-    recipe = replace(DEFAULT, **left_out)
-    options = {"hidden_sizes": (5,), "n_init": 1, "max_epochs": 12, "gain_kept": 1.0, "random_state": 0}
+    recipe = replace(DEFAULT, spine=None, **left_out)
+    options = {"hidden_sizes": (5,), "n_init": 1, "max_epochs": 12, "random_state": 0}
     model = SparseVAE(2, recipe=recipe, **options)
     fit(model, make_table())
     phases = set(model.history_["phase"])
@@ -124,14 +124,15 @@ def test_a_recipe_as_a_value_fits_as_its_name_does(fit, make_model, make_table, 
 
 
 def test_a_recipe_as_a_value_is_a_parameter_like_any_other(fit, make_model, make_table):
-    recipe = replace(DEFAULT, ladder=None)
-    model = make_model(recipe=recipe, n_init=1, gain_kept=1.0)
+    with_ladder = replace(DEFAULT, spine=None)
+    recipe = replace(with_ladder, ladder=None)
+    model = make_model(recipe=recipe, n_init=1)
     assert model.get_params()["recipe"] is recipe
     copy = clone(model)
     assert copy.recipe == recipe
     assert "ladder=None" in repr(copy.recipe)
     np.testing.assert_array_equal(fit(copy, make_table()).mask_, fit(model, make_table()).mask_)
-    assert "lasso" in set(fit(clone(model).set_params(recipe="default"), make_table()).history_["phase"])
+    assert "lasso" in set(fit(clone(model).set_params(recipe=with_ladder), make_table()).history_["phase"])
 
 
 def test_two_recipes_are_equal_if_their_numbers_are():

@@ -137,7 +137,7 @@ def test_what_the_user_gives_of_the_mask_keeps_its_meaning():
     asked = [{}, {"gain_kept": 1.0}, {"anchors": {0: 0}}, {"init": "rotation"}, {"spike_rate": 20.0},
              {"hidden_sizes": ()}, {"recipe": "paper"}, {"expected_features_per_factor": 4}]  # fmt: skip
     first = [SparseVAE(2, **options).prepare_fit(X)[0].spine_first for options in asked]
-    assert first == [options in ({}, {"hidden_sizes": ()}) for options in asked]
+    assert first == [options in ({}, {"gain_kept": 1.0}, {"hidden_sizes": ()}) for options in asked]
 
 
 def test_without_the_recipes_spine_the_ladder_is_climbed():

@@ -65,6 +65,8 @@ from sparsevae.validation import (
 __all__ = ["FactorEstimator", "new_random_state"]
 
 _ROWS_OF_GROUPS = 4000  # behind the variances of factors in groups
+# An epoch of a large table has a hundred steps: fewer, larger ones are quicker in several processes.
+_BATCH, _STEPS_OF_AN_EPOCH = (128, 1024), 100
 _LARGEST_STEP = 1e30  # learning rate beyond which a step overflows
 
 
@@ -289,7 +291,7 @@ class FactorEstimator(TableEstimator):
             self.resolved_likelihood(),
             feature_names=self.feature_names(),
             validation_fraction=self.validation_fraction,
-            batch_size=self.batch_size,
+            batch_size=self._rows_per_step(table.shape[0]),
             random_state=new_random_state(self.random_state) if random_state is None else random_state,
             device=self._device(),
             weight=weight,
@@ -300,6 +302,14 @@ class FactorEstimator(TableEstimator):
             levels=self._padded_levels(),
             raw_noise_scale=get_recipe(self.recipe).raw_noise_scale,
         )
+
+    def _rows_per_step(self, n_rows: int) -> int:
+        """Rows of a gradient step: the given number, or by default more where the table has more."""
+        if self.batch_size != "auto":
+            return int(self.batch_size)
+        fewest, most = _BATCH
+        grows = get_recipe(self.recipe).rates is None  # the paper's arithmetic depends on it
+        return int(np.clip(n_rows // _STEPS_OF_AN_EPOCH, fewest, most)) if grows else fewest
 
     def _learn_leftover(self, codes: Codes) -> None:
         """What `impute` knows beyond the factors, of a table with holes."""
@@ -354,7 +364,8 @@ class FactorEstimator(TableEstimator):
             )
         for size in self.hidden_sizes:
             check_positive("hidden_sizes", size, integer=True)
-        check_positive("batch_size", self.batch_size, integer=True)
+        if self.batch_size != "auto":
+            check_positive("batch_size", self.batch_size, integer=True)
         if self.max_epochs is not None:
             check_positive("max_epochs", self.max_epochs, integer=True)
         check_positive("learning_rate", self.learning_rate)

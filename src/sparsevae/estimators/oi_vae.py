@@ -115,7 +115,7 @@ class OIVAE(NeuralEstimator):
         group_width: int = 5,
         n_init: int = 1,
         hidden_sizes: tuple[int, ...] = (64, 64),
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,

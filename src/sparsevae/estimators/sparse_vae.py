@@ -101,7 +101,8 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         Starts for each number of factors tried; "auto" takes forty for a table of few features, four else.
     hidden_sizes : tuple of int
         Widths of the hidden layers of encoder and decoder; ``()`` is the sparse linear factor model.
-    batch_size : int
+    batch_size : int or "auto"
+        Rows of a gradient step. "auto" takes 128 of up to 12,800 rows, and a hundredth of more, up to 1,024.
     max_epochs : int, optional
         Epochs of the whole fit; by default enough for a fixed number of gradient steps.
     learning_rate : float
@@ -213,7 +214,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         anchors: Mapping[Any, int] | None = None,
         n_init: int | str = "auto",
         hidden_sizes: tuple[int, ...] = (64, 64),
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         gain_kept: float = 0.95,
@@ -402,7 +403,7 @@ class SparseVAE(GroupMixin, DisplayMixin, ResultsMixin, SurveyMixin, RatingsMixi
         self.dropped_factors_ = fitted.dropped
         for name in ("n_linear_factors_", "n_returning_factors_"):
             self.__dict__.pop(name, None)
-        if fitted.spine is not None:
+        if fitted.spine is not None and self.gain_kept < 1.0:
             self.n_returning_factors_ = fitted.spine.factors.n_factors
         if fitted.n_linear is not None:
             self.n_linear_factors_ = fitted.n_linear

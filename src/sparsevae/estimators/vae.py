@@ -41,7 +41,8 @@ class VAE(GroupMixin, NeuralEstimator):
         Random starts, of which the best by held-out bound is kept.
     hidden_sizes : tuple of int
         Widths of the hidden layers of encoder and decoder; ``()`` is a linear model.
-    batch_size : int
+    batch_size : int or "auto"
+        Rows of a gradient step. "auto" takes 128 of up to 12,800 rows, and a hundredth of more, up to 1,024.
     max_epochs : int, optional
         Epochs of the whole fit; by default enough for a fixed number of gradient steps.
     learning_rate : float
@@ -95,7 +96,7 @@ class VAE(GroupMixin, NeuralEstimator):
         beta: float = 1.0,
         n_init: int = 1,
         hidden_sizes: tuple[int, ...] = (64, 64),
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,

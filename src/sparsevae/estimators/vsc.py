@@ -114,7 +114,7 @@ class VSC(NeuralEstimator):
         n_pseudo_inputs: int = 16,
         n_init: int = 1,
         hidden_sizes: tuple[int, ...] = (64, 64),
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_epochs: int | None = None,
         learning_rate: float = 3e-3,
         validation_fraction: float = 0.1,

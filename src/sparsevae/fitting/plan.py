@@ -80,7 +80,8 @@ def plan_fit(settings: FitSettings, data: FitData, stages: list[str], state: Fit
         "polish": budget.polish,
         "train_once": budget.total,
     }
-    if settings.spine_first and recipe is not None:
+    simple = settings.spine_first and not settings.most_predictive
+    if simple and recipe is not None:
         epochs |= {"find_axes": 2 * round(recipe.check * budget.dense), "find_starts": 0}
         if not state.networks_agree:  # nor before it is known: on most tables they do not
             lengths = recipe.hidden if data.source.observation.real_columns.all() else recipe.network
@@ -88,7 +89,7 @@ def plan_fit(settings: FitSettings, data: FitData, stages: list[str], state: Fit
         if settings.linear:  # the axes are the fit
             epochs |= {"find_axes": 1, "climb": 0}
     seconds = {stage: masked(epochs.get(stage, 0)) for stage in stages}
-    if settings.spine_first:
+    if simple:
         seconds["find_axes"] = of(_AXES) * (_AGREED[settings.small] if state.networks_agree else 1.0)
         if not state.networks_agree:
             seconds |= {"climb": of(_NETWORK), "refine": of(_LAST)}

@@ -37,7 +37,7 @@ from sparsevae.fitting.heads import solve_heads_
 from sparsevae.fitting.initial import pytorch_start_, start_at_means_
 from sparsevae.fitting.ladder import climb_phases
 from sparsevae.fitting.plan import plan_fit
-from sparsevae.fitting.recipes import Lengths
+from sparsevae.fitting.recipes import Lengths, Looser
 from sparsevae.fitting.settings import FitSettings, new_module
 from sparsevae.fitting.single_rate import train_at_one_rate
 from sparsevae.fitting.spine import Spine, find_spine, linear_module, network_module
@@ -51,6 +51,7 @@ from sparsevae.training.progress import progress_bar
 
 __all__ = ["STAGES", "candidate_counts", "counts_around", "fit_module"]
 
+_ON_SPINE = ("linear", "network")  # candidates that keep the axes of the spine
 _SETTLED = 15  # epochs over which the support must not have changed
 
 
@@ -114,43 +115,43 @@ def find_axes(settings: FitSettings, data: FitData, state: FitState, progress: P
         return state
     state.n_linear = spine.n_linear
     linear = linear_candidate(settings, data, spine, progress)
-    if settings.linear:
-        if spine.factors.n_factors and not _says_something(linear, data):
-            # Of short texts a straight line from codes held to words says little; other codes say more.
-            linear = linear_candidate(settings, data, spine, progress, held=False)
-        state.spine, state.candidates = spine, [linear]
+    if settings.linear and spine.factors.n_factors and not _says_something(linear, data):
+        # Of short texts a straight line from codes held to words says little; other codes say more.
+        linear = linear_candidate(settings, data, spine, progress, held=False)
+    state.spine, state.candidates = spine, [linear]
+    if settings.linear or settings.most_predictive:
         return state
     # The networks have encoders that learn; so must the linear model that they are measured by.
     real = bool(data.source.observation.real_columns.all())
     rival = linear if real else linear_candidate(settings, data.in_memory, spine, progress, held=False)
     rivals = null_module(linear.module, data), rival.module
     counts = candidate_counts(settings, data)
-    state.candidates = agreeing_networks(settings, data.in_memory, counts, rivals, progress)
-    state.networks_agree = bool(state.candidates)
-    if not state.networks_agree:
-        state.spine, state.candidates = spine, [linear]
+    networks = agreeing_networks(settings, data.in_memory, counts, rivals, progress)
+    if networks:
+        state.networks_agree, state.spine, state.candidates = True, None, networks
     return state
 
 
 def find_starts(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
     """Candidates at the foot of the ladder: plain VAEs turned to sparse slopes, or networks behind a mask."""
-    if state.spine is not None:
-        if settings.linear:
-            return state
+    if state.spine is not None and not settings.linear:
         [linear] = state.candidates
         module = network_module(settings, data, linear.module, state.spine)
         state.candidates = [linear, Candidate(module, TrainingLog(), linear.n_factors, kind="network")]
-    elif settings.from_vae:
-        if not state.networks_agree:
-            counts = candidate_counts(settings, data)
-            state.candidates = rotated_starts(settings, data.in_memory, counts, progress)
-        for candidate in state.candidates:
-            name_factors_(settings, candidate.module)
-            constrain_(settings, data.in_memory, candidate.module)
-            if not settings.small:  # small ones climb side by side and have `frozen` in common
-                freeze_spare_(candidate.module)
-    else:
-        state.candidates = _starts_from_mask(settings, data.in_memory, progress)
+    if state.spine is not None and not settings.most_predictive:
+        return state
+    if not settings.from_vae:
+        state.candidates = [*state.candidates, *_starts_from_mask(settings, data.in_memory, progress)]
+        return state
+    if not state.networks_agree:
+        counts = candidate_counts(settings, data)
+        starts = rotated_starts(settings, data.in_memory, counts, progress)
+        state.candidates = [*state.candidates, *starts]
+    for candidate in _climbers(state):
+        name_factors_(settings, candidate.module)
+        constrain_(settings, data.in_memory, candidate.module)
+        if not settings.small:  # small ones climb side by side and have `frozen` in common
+            freeze_spare_(candidate.module)
     return state
 
 
@@ -159,14 +160,14 @@ def climb(settings: FitSettings, data: FitData, state: FitState, progress: Progr
 
     A network on a spine has no ladder to climb: its links are settled, and it learns curves and interactions.
     """
-    if state.spine is not None:
-        if not settings.linear:
-            train_network(settings, data, state.candidates[-1], progress)
-        return state
+    for candidate in state.candidates:
+        if candidate.kind == "network":
+            train_network(settings, data, candidate, progress)
     epochs = settings.budget(data).ladder
     if state.networks_agree and settings.recipe.spine is not None:
         epochs = min(epochs, settings.recipe.spine.ladder.epochs(data.n_steps))
-    _climb(settings, data, state.candidates, epochs, progress)
+    if climbers := _climbers(state):
+        _climb(settings, data, climbers, epochs, progress)
     return state
 
 
@@ -178,7 +179,12 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
         trained.append(Candidate(null_module(first.module, data), first.log, 0))
     state.candidates = trained
     state.chosen, state.starts = _choose(trained, data)
-    if state.spine is not None and trained[-1].n_factors == 0:
+    if state.spine is not None and settings.most_predictive:
+        state.chosen = _most_predictive(settings, data, state)
+        if state.winner.kind not in _ON_SPINE:
+            state.spine = None
+        state.starts["chosen"] = np.arange(len(trained)) == state.chosen
+    elif state.spine is not None and trained[-1].n_factors == 0:
         # What sparse links have cost already counts.
         kept = min(settings.gain_kept / state.spine.gain_kept, 1.0)
         bounds = np.stack([_bounds(candidate, data) for candidate in trained])
@@ -444,6 +450,27 @@ def _train_on_all_rows(
         log=state.winner.log,
     )
     return state
+
+
+def _climbers(state: FitState) -> list[Candidate]:
+    """Those that have a ladder to climb."""
+    return [candidate for candidate in state.candidates if candidate.kind not in _ON_SPINE]
+
+
+def _most_predictive(settings: FitSettings, data: FitData, state: FitState) -> int:
+    """Position of the best ladder, or of what stands on the spine if held-out rows pay for its links."""
+    climbers = _climbers(state)
+    if not climbers:
+        return state.chosen
+    chosen, _ = _choose(climbers, data)
+    best = climbers[chosen]
+    looser, weight = settings.recipe.looser or Looser(), held_out_weight(data)
+    for candidate in (c for c in state.candidates if c.kind in _ON_SPINE):
+        more = int(candidate.module.support().sum()) - int(best.module.support().sum())
+        bounds = _bounds(candidate, data), _bounds(best, data)
+        if pays_for_loadings(looser, *bounds, more, data.everything.n_samples, weight):
+            best = candidate
+    return next(c for c, candidate in enumerate(state.candidates) if candidate is best)
 
 
 def _choose(candidates: list[Candidate], data: FitData) -> tuple[int, pd.DataFrame]:

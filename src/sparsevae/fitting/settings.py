@@ -85,14 +85,19 @@ class FitSettings:
     @property
     def spine_first(self) -> bool:
         """Whether a linear spine is tried before networks: by default, where nothing of the mask is given."""
-        simple = self.recipe.spine is not None and self.gain_kept < 1.0
         given = (
             self.anchors
             or self.slab_rate is not None
             or not isinstance(self.init, str)
             or self.init != "auto"
         )
-        return simple and not given and self.recipe.rates is None and self.rate_is_free
+        wanted = self.recipe.spine is not None and self.recipe.rates is None
+        return wanted and not given and self.rate_is_free
+
+    @property
+    def most_predictive(self) -> bool:
+        """Whether factors need not come back: the spine has all of them, beside ladders."""
+        return self.gain_kept >= 1.0
 
     @property
     def linear(self) -> bool:

@@ -101,7 +101,8 @@ class Spine(NamedTuple):
 def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
     """Axes and number of factors from all rows; links by what they gain on held-out rows.
 
-    The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken. None where a
+    The sparsest point of the path that keeps ``gain_kept`` of the best held-out gain is taken. The most
+    predictive spine has all factors that parallel analysis shows, whether they come back or not. None where a
     table is too small for a factor analysis, or of a kind that has none here.
     """
     if not _suits(settings, data):
@@ -112,7 +113,11 @@ def find_spine(settings: FitSettings, data: FitData) -> Spine | None:
         return None
     count = max(1, count_linear_factors(data, data.everything))
     n_factors = min(count, settings.n_factors, len(varying) - 1)
-    analyse, n_factors, points = _choose_path(data, varying, n_factors)
+    if settings.most_predictive:
+        analyse: Analysis = analyse_factors
+        points = [] if data.validation is None else _path(analyse, data, varying, n_factors)
+    else:
+        analyse, n_factors, points = _choose_path(data, varying, n_factors)
     path, stricter = points[: len(SHRINKAGES)], points[len(SHRINKAGES) :]
     chosen = 0.0
     if path:
