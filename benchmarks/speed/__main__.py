@@ -178,6 +178,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--against", metavar="REV", help="whole fits, beside those of this revision")
     parser.add_argument("--tables", help="of --against, with semicolons between them; default: all")
     parser.add_argument(
+        "--predictive", action="store_true", help="of --against: fits with gain_kept=1.0 beside them"
+    )
+    parser.add_argument(
         "--pairs", type=int, default=3, help="of --against: fits of each table by each revision"
     )
     add_folder_arguments(parser)

@@ -27,6 +27,7 @@ from benchmarks.trees import ROOT, cpu_seconds, other_tree, run_worker
 HELD_OUT = 0.1  # of the rows, which no fit sees
 SPARSE = 0.15  # filled entries up to which a table is passed as a sparse one
 SOURCES = ("ours", "theirs")
+PREDICTIVE = "ours, gain_kept=1.0"
 Case = tuple[Callable[[Path], np.ndarray], str, int]
 
 
@@ -80,12 +81,18 @@ def compare(arguments: argparse.Namespace) -> None:
             sparse.save_npz(table, sparse.csr_array(load(Path(arguments.data))))
             job = {"table": str(table), "likelihood": likelihood, "n_factors": n_factors}
             for repeat in range(arguments.pairs):
-                for source in SOURCES if repeat % 2 == 0 else SOURCES[::-1]:
+                turns = SOURCES if repeat % 2 == 0 else SOURCES[::-1]
+                for source in (*turns, *([PREDICTIVE] if arguments.predictive else [])):
                     if (name, source, repeat) in done:
                         continue
                     wanted = {**job, "seed": repeat, "rivals": source == "ours"}
+                    if source == PREDICTIVE:
+                        wanted["options"] = {"gain_kept": 1.0}
                     found = run_worker(
-                        trees[source], "benchmarks.speed.against", wanted, Path(folder) / "found.json"
+                        trees["theirs" if source == "theirs" else "ours"],
+                        "benchmarks.speed.against",
+                        wanted,
+                        Path(folder) / "found.json",
                     )
                     rows.append({"table": name, "source": source, "repeat": repeat, **found})
                     pd.DataFrame(rows).to_csv(out, index=False)
@@ -100,7 +107,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Medians of each table, theirs over ours."""
     lines = []
     for name, group in rows.groupby("table", sort=False):
-        ours, theirs = (group[group["source"] == source] for source in SOURCES)
+        ours, theirs, predictive = (group[group["source"] == source] for source in (*SOURCES, PREDICTIVE))
         lines.append(
             {
                 "table": name,
@@ -109,6 +116,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "ratio": theirs["cpu"].median() / ours["cpu"].median(),
                 "wall s": ours["wall"].median(),
                 "held out": ours["score"].median(),
+                "held out, gain_kept=1.0": predictive["score"].median(),
                 "held out, other": theirs["score"].median(),
                 "factors": ours["factors"].median(),
                 "factors, other": theirs["factors"].median(),
@@ -132,7 +140,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         X = X.toarray()
     order = np.random.default_rng(0).permutation(X.shape[0])
     held_out, rows = np.split(order, [int(HELD_OUT * len(order))])
-    model = SparseVAE(job["n_factors"], likelihood=likelihood, random_state=job["seed"])
+    options = job.get("options", {})
+    model = SparseVAE(job["n_factors"], likelihood=likelihood, random_state=job["seed"], **options)
     cpu, wall = _timed(lambda: model.fit(X[rows]))
     found = {
         "cpu": cpu,
