@@ -39,7 +39,6 @@ Positions: TypeAlias = np.ndarray | range
 
 __all__ = ["FitData", "linear_inputs", "prepare"]
 
-_INPUTS_AT_ONCE = 4096  # rows of a sparse table that are dense at a time
 _CELLS_AT_ONCE = 1 << 22
 _ROWS_AT_ONCE = (16, 4096)
 _MOST_DROPPED = 0.1  # of an encoder's inputs in a training step
@@ -264,21 +263,25 @@ def prepare(
 def linear_inputs(batches: Batches, max_rows: int = 10_000) -> np.ndarray:
     """What the encoder sees of some rows, for linear analyses: (n_rows, n_features), NaN where it is missing.
 
-    Rows with weights come as often as these say, rounded so that the total is right; whole numbers are exact.
-    Of a table on disk they are among those in memory.
+    They come in the order of the table, and of many rows the same are drawn each time, so that what is found
+    in all rows does not depend on the seed. Rows with weights come as often as these say, rounded so that the
+    total is right; whole numbers are exact. Of a table on disk they are among those in memory.
     """
     if isinstance(batches, StoredBatches):
         batches = batches.sample
+    rows = batches.rows.sort().values
     if batches.source.weight is not None:
-        share = batches.source.weight[batches.rows].double().numpy()
+        share = batches.source.weight[rows].double().numpy()
         share = share * min(1.0, max_rows / share.sum())
         times = np.diff(np.floor(np.cumsum(share) + 0.5), prepend=0.0).astype(np.intp)
-        chosen = batches.rows[torch.as_tensor(np.repeat(np.arange(len(times)), times))]
+        chosen = rows[torch.as_tensor(np.repeat(np.arange(len(times)), times))]
     else:
-        n_rows = min(max_rows, batches.n_rows)
-        chosen = batches.rows[torch.linspace(0, batches.n_rows - 1, n_rows).long()]
+        chosen = rows
+        if len(rows) > max_rows:
+            drawn = np.random.default_rng(0).choice(len(rows), max_rows, replace=False)
+            chosen = rows[torch.as_tensor(np.sort(drawn))]
     blocks = []
-    for positions in chosen.split(_INPUTS_AT_ONCE):
+    for positions in chosen.split(int(np.clip(_CELLS_AT_ONCE // batches.source.n_features, *_ROWS_AT_ONCE))):
         batch = batches.source.batch(positions)
         inputs = batch.inputs.cpu().numpy()
         if batch.observed is not None:

@@ -41,6 +41,7 @@ _FEW_HOLES = 0.05  # of the table, which the encoder of the linear model can do 
 _RUNGS = 6  # from the lasso to the spike and slab
 _SWEEPS = 12  # of coordinate descent on each rung
 _GLM_ROWS = 4000  # rows that loadings on the scale of the likelihood's parameters are fitted to
+_GLM_CELLS = 1 << 22  # of them at a time
 
 
 class Spine(NamedTuple):
@@ -338,21 +339,31 @@ def _fit_loadings_(module: SparseVAEModule, batch: Batch, feature_mean: torch.Te
     """
     likelihood, parameters = module.observation.likelihood, module.nuisance.values()
     information = likelihood.information(feature_mean, parameters)
-    with torch.enable_grad():
-        output = likelihood.initial_output(feature_mean).expand_as(batch.x).clone().requires_grad_()
-        density = likelihood.log_prob(batch.x, output, parameters, size=batch.size, observed=batch.observed)
-        (score,) = torch.autograd.grad(batch.row_sum(density.unsqueeze(-1)).sum(), output)
-    response = (score / information).double()  # of a row, as often as it counts; zero where nothing is seen
-    z = module.encode(batch)[0].double()
-    weighted = z if batch.weight is None else z * batch.weight.unsqueeze(-1)
-    whole, products = weighted.T @ z, response.T @ z
-    support = module.support()
+
+    def respond(part: Batch) -> torch.Tensor:
+        """Response of each row, as often as it counts; zero where nothing is seen."""
+        with torch.enable_grad():
+            output = likelihood.initial_output(feature_mean).expand_as(part.x).clone().requires_grad_()
+            density = likelihood.log_prob(part.x, output, parameters, size=part.size, observed=part.observed)
+            (score,) = torch.autograd.grad(part.row_sum(density.unsqueeze(-1)).sum(), output)
+        return (score / information).double()
+
+    support, n_factors = module.support(), module.n_factors
+    products = torch.zeros(module.n_features, n_factors, dtype=torch.float64, device=information.device)
+    grams = torch.zeros(1 if batch.observed is None else module.n_features, n_factors, n_factors).to(products)
+    for part in batch.split(max(1, _GLM_CELLS // module.n_features)):
+        z = module.encode(part)[0].double()
+        weighted = z if part.weight is None else z * part.weight.unsqueeze(-1)
+        products += respond(part).T @ z
+        if part.observed is None:
+            grams += weighted.T @ z
+        else:
+            pairs = (weighted.unsqueeze(-1) * z.unsqueeze(-2)).flatten(1)
+            grams += (part.observed.double().T @ pairs).view_as(grams)
     for j in range(module.n_features):
         own = torch.nonzero(support[j]).ravel()
         if len(own):
-            gram = whole
-            if batch.observed is not None:
-                gram = (weighted * batch.observed[:, j, None]).T @ z
+            gram = grams[j % len(grams)]
             ridge = torch.eye(len(own), dtype=torch.float64) / information[j].double()
             solved = torch.linalg.solve(gram[own][:, own] + ridge, products[j, own])
             module.mask.weight[j, own] = torch.where(solved == 0, 1e-6, solved).float()
