@@ -8,7 +8,15 @@ import pytest
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
 from sparsevae.inspection.imputation import expect_cells
-from sparsevae.inspection.leftover import Leftover, _predict_hidden, fill_cells, find_leftover
+from sparsevae.inspection.leftover import (
+    Leftover,
+    _covariance,
+    _find_bounds,
+    _predict_hidden,
+    fill_cells,
+    find_leftover,
+)
+from sparsevae.principal import pairwise_covariance
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +67,77 @@ def test_a_regression_is_the_closed_form(model, holed):
     np.testing.assert_allclose(filled[i, m], by_hand * scale[m] + location[m], rtol=1e-5)
 
 
+@pytest.fixture(scope="module")
+def rows():
+    """Rows of two factors with 30 % holes, and their covariance."""
+    rng = np.random.default_rng(1)
+    L = rng.standard_normal((10, 2))
+    truth = L @ L.T + np.eye(10)
+    scale = np.sqrt(truth.diagonal())
+    truth = truth / scale / scale[:, None]
+    Z = rng.multivariate_normal(np.zeros(10), truth, 150)
+    return Z, np.where(rng.uniform(size=Z.shape) < 0.3, np.nan, Z), truth
+
+
+def test_without_holes_the_covariance_is_the_closed_form(rows):
+    Z, _, _ = rows
+    expected = (10 * np.eye(10) + Z.T @ Z) / 160
+    np.testing.assert_allclose(_covariance(Z, np.eye(10)), expected, rtol=1e-12)
+
+
+def test_each_step_makes_what_is_seen_more_probable(rows):
+    _, seen, truth = rows
+    prior = 0.5 * truth + 0.5 * np.eye(10)
+
+    def log_posterior(S):
+        total = -5.0 * (np.linalg.slogdet(S)[1] + np.trace(np.linalg.solve(S, prior)))
+        for z in seen:
+            s = ~np.isnan(z)
+            own = S[np.ix_(s, s)]
+            total -= 0.5 * (np.linalg.slogdet(own)[1] + z[s] @ np.linalg.solve(own, z[s]))
+        return total
+
+    values = [log_posterior(_covariance(seen, prior, n)) for n in (0, 1, 2, 5, 40, 41)]
+    assert (np.diff(values) > -1e-9).all()
+    assert values[-1] - values[-2] < 1e-6  # it has arrived
+    assert values[-1] - values[3] < 0.02 * (values[-1] - values[0])  # and nearly so after five
+
+
+def test_the_covariance_is_nearer_to_the_true_one_than_that_of_pairs(rows):
+    _, seen, truth = rows
+    found = np.linalg.norm(_covariance(seen, np.eye(10)) - truth)
+    assert found < np.linalg.norm(pairwise_covariance(seen) - truth)
+
+
+def test_fewer_rows_than_features_have_a_covariance_with_an_inverse(rows):
+    _, seen, _ = rows
+    assert np.linalg.eigvalsh(_covariance(seen[:3], np.eye(10)))[0] > 0.1
+
+
+def test_bounds_are_ends_that_many_values_share():
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((300, 4))
+    table[:, 1] = np.maximum(table[:, 1], 0.0)
+    table[:, 2] = np.clip(np.round(table[:, 2]), -1, 1)
+    table[rng.uniform(size=table.shape) < 0.1] = np.nan
+    table[:, 3] = np.nan
+    infinite = np.inf
+    expected = [[-infinite, 0.0, -1.0, -infinite], [infinite, infinite, 1.0, infinite]]
+    np.testing.assert_array_equal(_find_bounds(table), expected)
+
+
+def test_an_expectation_beyond_a_bound_is_moved_nearer_to_the_value(model, holed):
+    X, hidden, _ = holed
+    table = np.maximum(X, 0.0)
+    codes = model.codes(np.where(hidden, np.nan, table))
+    free = Leftover(model.leftover_, model.leftover_shares_)
+    bounded = free._replace(bounds=_find_bounds(codes.X))
+    plain, filled = fill_cells(codes, free)[hidden], fill_cells(codes, bounded)[hidden]
+    assert plain.min() < 0
+    assert filled.min() == 0
+    assert (np.abs(filled - table[hidden]) <= np.abs(plain - table[hidden])).all()
+
+
 def test_a_row_is_filled_alike_alone_and_among_others(model, holed):
     seen = holed[2]
     np.testing.assert_allclose(model.impute(seen[:3]), model.impute(seen)[:3], rtol=1e-6)
@@ -74,6 +153,16 @@ def test_draws_are_about_the_value_that_is_filled_in(model, holed):
 def test_it_is_saved_with_the_model(model, holed, tmp_path):
     again = SparseVAE.load(model.save(tmp_path / "m"))
     np.testing.assert_array_equal(again.impute(holed[2]), model.impute(holed[2]))
+
+
+def test_a_model_without_bounds_opens_and_fills_in(holed, tmp_path):
+    seen = np.maximum(holed[2], 0.0)
+    model = fitted(seen)
+    del model.leftover_bounds_
+    again = SparseVAE.load(model.save(tmp_path / "m"))
+    leftover = Leftover(model.leftover_, model.leftover_shares_)
+    expected = fill_cells(model.codes(seen), leftover)[np.isnan(seen)]
+    np.testing.assert_array_equal(again.impute(seen)[np.isnan(seen)], expected)
 
 
 def test_tables_without_holes_and_of_answers_have_none(holed):

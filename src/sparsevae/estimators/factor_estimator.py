@@ -313,11 +313,11 @@ class FactorEstimator(TableEstimator):
 
     def _learn_leftover(self, codes: Codes) -> None:
         """What `impute` knows beyond the factors, of a table with holes."""
-        for name in ("leftover_", "leftover_shares_"):
+        for name in ("leftover_", "leftover_shares_", "leftover_bounds_"):
             self.__dict__.pop(name, None)
         found = find_leftover(codes)
         if found is not None:
-            self.leftover_, self.leftover_shares_ = found
+            self.leftover_, self.leftover_shares_, self.leftover_bounds_ = found
 
     @contextmanager
     def _explained_failures(self, X: Matrix) -> Iterator[None]:
@@ -645,7 +645,8 @@ class FactorEstimator(TableEstimator):
         """Fill missing values with what the model expects of them, or with draws.
 
         A model of real numbers that was fitted to a table with holes also uses what its factors leave over of
-        the correlations between features (`inspection.leftover`).
+        the correlations between features, and fills in nothing beyond an end of a feature's range that many
+        values are at (`inspection.leftover`).
 
         Parameters
         ----------
@@ -672,7 +673,10 @@ class FactorEstimator(TableEstimator):
         """
         codes = self.codes(X, groups=groups, observed=observed, exposure=exposure)
         n_features = self.n_features_in_
-        leftover = Leftover(self.leftover_, self.leftover_shares_) if hasattr(self, "leftover_") else None
+        leftover = None
+        if hasattr(self, "leftover_"):
+            bounds = getattr(self, "leftover_bounds_", None)  # models of before have none
+            leftover = Leftover(self.leftover_, self.leftover_shares_, bounds)
         if out is not None or is_stored(codes.X):
             if out is None or n_draws is not None:
                 raise ParameterError(

@@ -33,6 +33,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "levels_": (_N, _ANY),
     "leftover_": (_ANY, _G, _G),
     "leftover_shares_": (_ANY,),
+    "leftover_bounds_": (_ANY, _G),
     "path_supports_": (_ANY, _G, _K),
 }
 _FINITE = (

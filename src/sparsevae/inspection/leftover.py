@@ -6,13 +6,20 @@ on all other features knows them. For tables of real numbers the expectation of 
 .. math:: \Lambda + \alpha (\mu - \Lambda) + \beta (L - \Lambda)
 
 with the model's expectation μ, the linear regression Λ on the seen cells by the correlations M that the model
-implies, and the same regression L by :math:`(1 - a) R + a M`: the table's correlations R, shrunk towards the
-model's. For a linear model that says it all, M is R, and the three are one. α, β and a are those that predict
+implies, and the same regression L by :math:`(1 - a) S + a M`: the table's covariance S, shrunk towards the
+model's. For a linear model that says it all, M is S, and the three are one. α, β and a are those that predict
 cells best that were hidden for it.
+
+S is of all cells that are seen, by expectation maximisation. Covariances of pairs, each from the rows that
+have both, are less exact the more is missing, and the sparser the model, the more hangs on them.
+
+Where many values of a feature are at one end of its range (zeros of counts, the last step of an answer), that
+end is taken for a bound, and the expectation stops there: a value within the bounds is never further from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,17 +29,18 @@ from torch import Tensor
 from sparsevae.annotations.missing import has_missing
 from sparsevae.inspection.codes import Codes, fixed_draws
 from sparsevae.inspection.imputation import expect_cells, hide_cells
-from sparsevae.principal import pairwise_correlation
 from sparsevae.summaries import dense_table
 
 __all__ = ["Leftover", "fill_cells", "find_leftover"]
 
 _MOST_FEATURES = 300  # whose correlations are kept with the model
 _LEAST_ROWS = 100
-_ROWS_TO_HIDE, _ROWS_TO_CORRELATE = 3000, 20_000
+_ROWS_TO_HIDE, _ROWS_TO_READ = 3000, 20_000
 _HIDDEN, _HIDINGS = 0.1, 3  # of the cells, and how often others are hidden: the shares are noisy after once
 _SHRINKAGES = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 _LARGEST = 1.5  # of α and β
+_STEPS = 5  # of expectation maximisation: with 30 % holes, within 0.0002 of the error at its end
+_AT_END = 0.01  # of a feature's values, from which on the end of its range is a bound
 
 
 class Leftover(NamedTuple):
@@ -41,13 +49,16 @@ class Leftover(NamedTuple):
     Attributes
     ----------
     precisions : ndarray of shape (2, n_features, n_features)
-        Inverses of the correlations that the model implies, and of the shrunk ones of the table.
+        Inverses of the correlations that the model implies, and of the shrunk covariance of the table.
     shares : ndarray of shape (2,)
         α and β.
+    bounds : ndarray of shape (2, n_features), optional
+        Least and largest value of each feature, in the table's units; infinite where there is none.
     """
 
     precisions: np.ndarray
     shares: np.ndarray
+    bounds: np.ndarray | None = None
 
 
 def find_leftover(codes: Codes) -> Leftover | None:
@@ -73,9 +84,9 @@ def find_leftover(codes: Codes) -> Leftover | None:
         loss = float(np.square(truth - predicted @ solved).mean())
         if loss < best:
             best, shares, shrinkage = loss, solved, a
-    table = _standardised(codes, dense_table(X[codes.spread_rows(_ROWS_TO_CORRELATE)]))
-    mixed = (1.0 - shrinkage) * _correlation(table) + shrinkage * implied
-    return Leftover(np.stack([np.linalg.inv(implied), np.linalg.inv(mixed)]), shares)
+    table = dense_table(X[codes.spread_rows(_ROWS_TO_READ)])
+    mixed = (1.0 - shrinkage) * _covariance(_standardised(codes, table), implied) + shrinkage * implied
+    return Leftover(np.stack([np.linalg.inv(implied), np.linalg.inv(mixed)]), shares, _find_bounds(table))
 
 
 def fill_cells(codes: Codes, leftover: Leftover | None) -> np.ndarray:
@@ -102,7 +113,10 @@ def fill_cells(codes: Codes, leftover: Leftover | None) -> np.ndarray:
     scale, location = (
         getattr(codes.module.observation, name).double().numpy() for name in ("scale", "location")
     )
-    return np.where(np.isnan(z), filled * scale + location, expected)
+    filled = filled * scale + location
+    if leftover.bounds is not None:
+        filled = np.clip(filled, *leftover.bounds)
+    return np.where(np.isnan(z), filled, expected)
 
 
 def _predict_hidden(codes: Codes, whole: np.ndarray, implied: np.ndarray) -> dict[float, np.ndarray]:
@@ -114,9 +128,9 @@ def _predict_hidden(codes: Codes, whole: np.ndarray, implied: np.ndarray) -> dic
         truth, z = _standardised(codes, whole)[hidden], _standardised(codes, seen)
         own = _regress(z, precision)[hidden]
         expected = _standardised(codes, expect_cells(Codes(codes.module, seen)))[hidden]
-        correlation = _correlation(z)
+        covariance = _covariance(z, implied)
         for a in _SHRINKAGES:
-            more = _regress(z, np.linalg.inv((1.0 - a) * correlation + a * implied))[hidden]
+            more = _regress(z, np.linalg.inv((1.0 - a) * covariance + a * implied))[hidden]
             found[a].append(np.column_stack([expected - own, more - own, truth - own]))
     return {a: np.concatenate(columns) for a, columns in found.items()}
 
@@ -131,21 +145,46 @@ def _regress(z: np.ndarray, precision: np.ndarray) -> np.ndarray:
     .. math:: z_m = -Q_{mm}^{-1} Q_{ms} z_s
     """
     result = np.zeros_like(z)
-    holes = np.isnan(z)
-    pulls = np.where(holes, 0.0, z) @ precision
-    for i in np.flatnonzero(holes.any(1)):
-        own = np.flatnonzero(holes[i])
-        result[i, own] = -np.linalg.solve(precision[np.ix_(own, own)], pulls[i, own])
+    pulls = np.nan_to_num(z) @ precision
+    for i, own, spread in _holes(z, precision):
+        result[i, own] = -spread @ pulls[i, own]
     return result
 
 
-def _correlation(z: np.ndarray) -> np.ndarray:
-    """Correlations of the table; 0 for features that do not vary."""
-    found = np.nan_to_num(pairwise_correlation(z))
-    constant = np.nanstd(z, 0) < 1e-6
-    found[constant], found[:, constant] = 0.0, 0.0
-    np.fill_diagonal(found, 1.0)
-    return np.clip(found, -1.0, 1.0)
+def _holes(z: np.ndarray, precision: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    r"""Rows with missing cells m, these cells, and their covariance given the rest, :math:`Q_{mm}^{-1}`."""
+    holes = np.isnan(z)
+    for i in np.flatnonzero(holes.any(1)):
+        own = np.flatnonzero(holes[i])
+        yield int(i), own, np.linalg.inv(precision[own[:, None], own])
+
+
+def _covariance(z: np.ndarray, prior: np.ndarray, n_steps: int = _STEPS) -> np.ndarray:
+    r"""Covariance of standardised rows with holes, by expectation maximisation from the prior M.
+
+    .. math:: S \leftarrow \frac{G M + \sum_i (\hat z_i \hat z_i^\top + V_i)}{G + N}
+
+    with the holes of :math:`\hat z_i` filled as by `_regress`, and their covariance V given the rest of the
+    row. The prior counts as many rows as there are features, G: S has an inverse however few the N rows are.
+    """
+    (n_rows, n_features), S = z.shape, prior
+    for _ in range(n_steps):
+        precision = np.linalg.inv(S)
+        filled, spreads = np.nan_to_num(z), np.zeros_like(prior)
+        pulls = filled @ precision
+        for i, own, spread in _holes(z, precision):
+            filled[i, own] = -spread @ pulls[i, own]
+            spreads[own[:, None], own] += spread
+        S = (n_features * prior + filled.T @ filled + spreads) / (n_features + n_rows)
+    return S
+
+
+def _find_bounds(table: np.ndarray) -> np.ndarray:
+    """Ends of the range of each feature that many of its values are at, else infinite: (2, n_features)."""
+    ends = np.stack([np.fmin.reduce(table, 0), np.fmax.reduce(table, 0)]).astype(np.float64)
+    many = np.maximum(_AT_END * (~np.isnan(table)).sum(0), 2)
+    shared = np.stack([(table == end).sum(0) >= many for end in ends])
+    return np.where(shared, ends, np.array([[-np.inf], [np.inf]]))
 
 
 @torch.no_grad()
