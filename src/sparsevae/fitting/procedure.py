@@ -180,10 +180,10 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
     state.candidates = trained
     state.chosen, state.starts = _choose(trained, data)
     if state.spine is not None and settings.most_predictive:
-        state.chosen = _most_predictive(settings, data, state)
-        if state.winner.kind not in _ON_SPINE:
-            state.spine = None
-        state.starts["chosen"] = np.arange(len(trained)) == state.chosen
+        # First among ladders; what stands on the spine is weighed when the best of them is known.
+        climbers = _climbers(state)
+        best = climbers[_choose(climbers, data)[0]] if climbers else state.winner
+        _take(state, best)
     elif state.spine is not None and trained[-1].n_factors == 0:
         # What sparse links have cost already counts.
         kept = min(settings.gain_kept / state.spine.gain_kept, 1.0)
@@ -194,28 +194,15 @@ def choose(settings: FitSettings, data: FitData, state: FitState, progress: Prog
 
 
 def loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> FitState:
-    """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings."""
-    looser, winner = settings.recipe.looser, state.winner
-    if looser is None or not settings.rate_is_free or state.spine is not None or state.networks_agree:
+    """The winner's ladder again with a lower rate, to be kept if held-out rows pay for its loadings.
+
+    So must they for what stands on the spine, if the most predictive fit is asked for.
+    """
+    if state.spine is not None and not settings.most_predictive:
         return state
-    if winner.foot is None or data.validation is None or stop_requested():
-        return state
-    full = settings.budget(data).ladder
-    before = data.generator.get_state()
-    other = replace(winner.foot, rate=looser.rate)
-    _climb(settings, data, [other], min(full, max(looser.epochs, full // 2)), progress)
-    taken = winner
-    if not torch.equal(other.module.support(), winner.module.support()):
-        more = int(other.module.support().sum()) - int(winner.module.support().sum())
-        state.candidates = [*state.candidates, other]
-        _, state.starts = _choose(state.candidates, data)
-        bounds = _bounds(other, data), _bounds(winner, data)
-        if pays_for_loadings(looser, *bounds, more, data.everything.n_samples, held_out_weight(data)):
-            taken = other
-        state.starts["chosen"] = [candidate is taken for candidate in state.candidates]
-        state.chosen = next(c for c, candidate in enumerate(state.candidates) if candidate is taken)
-    if taken is winner:
-        data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
+    _loosen(settings, data, state, progress)
+    if state.spine is not None:
+        _weigh_spine(settings, data, state)
     return state
 
 
@@ -457,20 +444,51 @@ def _climbers(state: FitState) -> list[Candidate]:
     return [candidate for candidate in state.candidates if candidate.kind not in _ON_SPINE]
 
 
-def _most_predictive(settings: FitSettings, data: FitData, state: FitState) -> int:
-    """Position of the best ladder, or of what stands on the spine if held-out rows pay for its links."""
-    climbers = _climbers(state)
-    if not climbers:
-        return state.chosen
-    chosen, _ = _choose(climbers, data)
-    best = climbers[chosen]
-    looser, weight = settings.recipe.looser or Looser(), held_out_weight(data)
-    for candidate in (c for c in state.candidates if c.kind in _ON_SPINE):
-        more = int(candidate.module.support().sum()) - int(best.module.support().sum())
-        bounds = _bounds(candidate, data), _bounds(best, data)
-        if pays_for_loadings(looser, *bounds, more, data.everything.n_samples, weight):
+def _take(state: FitState, candidate: Candidate) -> None:
+    """Go on with this one."""
+    taken = [other is candidate for other in state.candidates]
+    state.chosen = taken.index(True)
+    if state.starts is not None:
+        state.starts["chosen"] = taken
+
+
+def _loosen(settings: FitSettings, data: FitData, state: FitState, progress: Progress | None) -> None:
+    looser, winner = settings.recipe.looser, state.winner
+    if looser is None or not settings.rate_is_free or state.networks_agree:
+        return
+    if winner.foot is None or data.validation is None or stop_requested():
+        return
+    full = settings.budget(data).ladder
+    before = data.generator.get_state()
+    other = replace(winner.foot, rate=looser.rate)
+    _climb(settings, data, [other], min(full, max(looser.epochs, full // 2)), progress)
+    taken = winner
+    if not torch.equal(other.module.support(), winner.module.support()):
+        state.candidates = [*state.candidates, other]
+        _, state.starts = _choose(state.candidates, data)
+        if _pays(looser, data, other, winner):
+            taken = other
+        _take(state, taken)
+    if taken is winner:
+        data.generator.set_state(before)  # what was tried in vain leaves no trace in the fit
+
+
+def _weigh_spine(settings: FitSettings, data: FitData, state: FitState) -> None:
+    """Keep what stands on the spine if held-out rows pay for its links beyond those of the winner."""
+    best = state.winner
+    for candidate in state.candidates:
+        if candidate.kind in _ON_SPINE and _pays(settings.recipe.looser or Looser(), data, candidate, best):
             best = candidate
-    return next(c for c, candidate in enumerate(state.candidates) if candidate is best)
+    _take(state, best)
+    if best.kind not in _ON_SPINE:
+        state.spine = None
+
+
+def _pays(looser: Looser, data: FitData, candidate: Candidate, other: Candidate) -> bool:
+    """Whether held-out rows pay for the loadings that a candidate has more than another one."""
+    more = int(candidate.module.support().sum()) - int(other.module.support().sum())
+    bounds = _bounds(candidate, data), _bounds(other, data)
+    return pays_for_loadings(looser, *bounds, more, data.everything.n_samples, held_out_weight(data))
 
 
 def _choose(candidates: list[Candidate], data: FitData) -> tuple[int, pd.DataFrame]:
