@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 from sparsevae import SparseVAE
 from sparsevae.exceptions import ConvergenceWarning
+from sparsevae.fitting import RECIPES
 
 from .tables import MIXED
 
+LADDER = replace(RECIPES["default"], spine=None)  # networks only
 # The paper's recipe has no search for starts: it is the quick one.
 TINY = {"n_factors": 2, "hidden_sizes": (5,), "recipe": "paper", "max_epochs": 4, "random_state": 0}
 

@@ -5,8 +5,6 @@ scikit-learn's own checks of the same estimators are in `test_sklearn_checks.py`
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,8 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 from sparsevae import NMF, OIVAE, VAE, VSC, SparseVAE
 from sparsevae.exceptions import DataError, ParameterError
-from sparsevae.fitting import RECIPES
 from sparsevae.training import RowSource
+
+from ..models import LADDER
 
 # A few epochs on few rows do not settle, and say so; tables with empty rows or constant features do, too.
 pytestmark = [
@@ -129,7 +128,7 @@ def test_a_batch_grows_with_the_rows_of_a_large_table(name):
 def test_the_objective_falls(name):
     model = new(name, max_epochs=30)
     if isinstance(model, SparseVAE):  # a spine begins near its optimum
-        model.set_params(recipe=replace(RECIPES["default"], spine=None))
+        model.set_params(recipe=LADDER)
     history = model.fit(table(n_samples=120)).history_
     without_masks = history["reconstruction"] + history["kl"]
     assert without_masks.iloc[-3:].min() < without_masks.iloc[0]

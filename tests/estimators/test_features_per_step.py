@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,8 +9,9 @@ import torch
 from sparsevae import SparseVAE
 from sparsevae.datasets import make_anchored_factors
 from sparsevae.decoder import MaskedDecoder
-from sparsevae.fitting import RECIPES
 from sparsevae.metrics import support_f1
+
+from ..models import LADDER
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_a_step_decodes_no_more_features_than_asked_for(fit, make_model, make_ta
 
 
 def test_the_last_steps_on_all_rows_have_all_features(fit, make_model, make_table, decoded):
-    options = {"recipe": replace(RECIPES["default"], spine=None), "n_init": 1, "max_epochs": 40}
+    options = {"recipe": LADDER, "n_init": 1, "max_epochs": 40}
     model = fit(make_model(features_per_step=3, **options), make_table())
     n_last = int((model.history_["phase"] == "polish").sum())
     assert n_last > 0

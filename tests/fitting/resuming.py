@@ -12,14 +12,14 @@ import pandas as pd
 
 from sparsevae import SparseVAE
 from sparsevae.exceptions import DataWarning
-from sparsevae.fitting import RECIPES, FitState, fit_module
+from sparsevae.fitting import FitState, fit_module
 from sparsevae.fitting.recipes import Looser
 from sparsevae.persistence.codec import decode, encode
 
 from .. import tables
+from ..models import LADDER
 from ..training.helpers import assert_equal_states
 
-LADDER = replace(RECIPES["default"], spine=None)
 # Enough steps to find the factors.
 TINY = {
     "n_factors": 3,

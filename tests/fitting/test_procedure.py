@@ -21,7 +21,8 @@ from sparsevae.fitting.procedure import (
 )
 from sparsevae.metrics import support_f1
 
-from .resuming import CASES, LADDER, assert_equal_fits, linear_table, prepare, read_state, save_stages
+from ..models import LADDER
+from .resuming import CASES, assert_equal_fits, linear_table, prepare, read_state, save_stages
 
 
 @given(st.integers(1, 60), st.integers(1, 60))

@@ -24,10 +24,10 @@ from sparsevae.inspection.variance import communalities, variance_shares
 from sparsevae.io.record import to_json
 from sparsevae.training import RowSource
 
-from ..models import fit, make_model
+from ..models import LADDER, fit, make_model
 from ..tables import LIKELIHOODS, make_table
 
-WIDE = {"n_factors": 3, "recipe": "default", "n_init": 1, "max_epochs": 60, "gain_kept": 1.0}
+WIDE = {"n_factors": 3, "recipe": "default", "n_init": 1, "max_epochs": 60, "init": "rotation"}
 
 
 def whole_batch(X, module):
@@ -111,7 +111,7 @@ def wide():
 
 @pytest.mark.parametrize("estimator", [SparseVAE, VAE, OIVAE])
 def test_many_features_make_the_encoder_a_start_only(wide, estimator):
-    options = {"gain_kept": 1.0} if estimator is SparseVAE else {}  # with a spine the encoder is the answer
+    options = {"recipe": LADDER} if estimator is SparseVAE else {}  # with a spine the encoder is the answer
     model = fit(estimator(2, hidden_sizes=(5,), max_epochs=12, random_state=0, **options), wide)
     batch = whole_batch(wide, model.module_)
     mean, _ = model.module_.encode(batch)

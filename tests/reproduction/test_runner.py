@@ -48,7 +48,7 @@ def test_what_goes_wrong_becomes_a_row_with_the_reason(changes, source, reason):
 
 
 def test_a_fit_that_has_not_settled_says_so():
-    parameters = {"n_factors": 3, "max_epochs": 3, "n_init": 1, "hidden_sizes": [8, 8], "gain_kept": 1.0}
+    parameters = {"n_factors": 3, "max_epochs": 3, "n_init": 1, "hidden_sizes": [8, 8], "init": "rotation"}
     _, rows = execute(
         make_run(estimator="SparseVAE", parameters=parameters, metrics=("mse",)), LoadedSource()
     )

@@ -15,6 +15,8 @@ from sparsevae.modules import LatentModule, Statistics
 from sparsevae.training import Phase, stop_on_interrupt, train
 from sparsevae.training.interrupt import stop_requested, training_begins
 
+from ..models import LADDER
+
 
 @pytest.fixture(autouse=True)
 def usual_handler():
@@ -154,7 +156,7 @@ def test_the_stop_is_announced_once_and_not_by_the_handler():
 def test_a_stopped_fit_is_a_fit(make_table, monkeypatch, n_epochs):
     interrupt_at_epoch(monkeypatch, n_epochs)
     X = make_table(80)
-    model = SparseVAE(n_factors=2, n_init=1, max_epochs=20, gain_kept=1.0, random_state=0)
+    model = SparseVAE(n_factors=2, n_init=1, max_epochs=20, recipe=LADDER, random_state=0)
     with stop_on_interrupt(), pytest.warns(ConvergenceWarning, match="Stopped by the user after") as caught:
         model.fit(X)
     assert len(caught) == 1
