@@ -27,7 +27,7 @@ from sparsevae.training import RowSource
 from ..models import LADDER, fit, make_model
 from ..tables import LIKELIHOODS, make_table
 
-WIDE = {"n_factors": 3, "recipe": "default", "n_init": 1, "max_epochs": 60, "init": "rotation"}
+WIDE = {"n_factors": 3, "recipe": LADDER, "n_init": 1, "max_epochs": 60}
 
 
 def whole_batch(X, module):
@@ -305,7 +305,7 @@ def test_a_fit_and_its_run_encode_each_row_once_and_check_the_table_once(
         return check(self, X, *others, reset=reset, **options)
 
     monkeypatch.setattr(SparseVAE, "_check_table", watched)
-    model = make_model(**{**WIDE, "max_epochs": 2})
+    model = make_model(**{**WIDE, "recipe": "default", "max_epochs": 2})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         codes = model.fit_codes(table.for_estimator())
