@@ -47,12 +47,12 @@ def write_page(summary: pd.DataFrame, rows: pd.DataFrame, folder: Path, revision
         cells = [
             row["table"],
             f"{row['CPU s']:.1f}",
-            f"{row['CPU s, other']:.1f}",
-            f"**{row['ratio']:.1f}**",
-            f"{row['held out']:.2f} ({row['held out, other']:.2f})",
+            _shown(row["CPU s, other"], ".1f"),
+            f"**{_shown(row['ratio'], '.1f')}**",
+            f"{row['held out']:.2f} ({_shown(row['held out, other'], '.2f')})",
             _shown(row["held out, gain_kept=1.0"], ".2f"),
-            f"{row['factors']:.0f} ({row['factors, other']:.0f})",
-            f"{row['links']:.0%} ({row['links, other']:.0%})",
+            f"{row['factors']:.0f} ({_shown(row['factors, other'], '.0f')})",
+            f"{row['links']:.0%} ({_shown(row['links, other'], '.0%')})",
             f"{row['FA s']:.2f}",
             f"{row['NMF s']:.2f}",
             _shown(row["MB"], ",.0f"),
@@ -63,6 +63,7 @@ def write_page(summary: pd.DataFrame, rows: pd.DataFrame, folder: Path, revision
 
 
 def _shown(value: float, form: str) -> str:
+    """A figure, or a dash where there is none."""
     return "–" if value != value else format(value, form)
 
 
