@@ -28,7 +28,7 @@ THRESHOLDS = {
     "p_value": 1e-3,
     "strength": 0.05,
     "a2_margin": -0.02,
-    "match_identified": 0.92,
+    "match_identified": 0.9,
     "match_weak": 0.775,
     "returns_identified": 0.8,
     "returns_weak": 0.5,
