@@ -48,7 +48,7 @@ def write_page(summary: pd.DataFrame, rows: pd.DataFrame, folder: Path, revision
             row["table"],
             f"{row['CPU s']:.1f}",
             _shown(row["CPU s, other"], ".1f"),
-            f"**{_shown(row['ratio'], '.1f')}**",
+            f"**{row['ratio']:.1f}**" if row["ratio"] == row["ratio"] else "–",
             f"{row['held out']:.2f} ({_shown(row['held out, other'], '.2f')})",
             _shown(row["held out, gain_kept=1.0"], ".2f"),
             f"{row['factors']:.0f} ({_shown(row['factors, other'], '.0f')})",
