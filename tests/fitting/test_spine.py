@@ -181,3 +181,17 @@ def test_the_links_of_every_point_are_kept_and_those_of_the_chosen_one_are_its_o
     again = Spine.from_dict(spine.to_dict())
     np.testing.assert_array_equal(again.supports, spine.supports)
     assert again.stricter == spine.stricter
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_no_seed_moves_the_axes(likelihood):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 3))
+    signal = z @ np.kron(np.eye(3), np.ones(6))
+    X = rng.poisson(np.exp(0.5 * signal)) if likelihood == "poisson" else signal + rng.normal(size=(400, 18))
+    options = {"likelihood": likelihood, "hidden_sizes": ()}
+    first, second = (
+        find_spine(*SparseVAE(4, random_state=seed, **options).prepare_fit(X)) for seed in (0, 1)
+    )
+    np.testing.assert_array_equal(first.supports, second.supports)
+    np.testing.assert_allclose(first.factors.correlation, second.factors.correlation, atol=1e-6)

@@ -36,12 +36,17 @@ def test_slope_moments_are_those_of_automatic_differentiation(make_module, hidde
     assert_close(slope_moments(module, z), expected)
 
 
-def test_many_rows_are_thinned_evenly(make_module, make_batches):
+@pytest.mark.parametrize("max_rows", [12, 100])
+def test_linear_analyses_see_the_same_rows_in_any_order(make_module, make_batches, generator, max_rows):
     batches = make_batches(make_module())
-    inputs = linear_inputs(batches, max_rows=12)
-    assert inputs.shape == (12, 5)
-    np.testing.assert_array_equal(inputs[[0]], batches.source.batch(torch.tensor([0])).inputs)
-    np.testing.assert_array_equal(inputs[[-1]], batches.source.batch(torch.tensor([47])).inputs)
+    inputs = linear_inputs(batches, max_rows=max_rows)
+    assert inputs.shape == (min(max_rows, 48), 5)
+    whole = batches.source.batch(torch.arange(48)).inputs.numpy()
+    place = [int((whole == row).all(1).argmax()) for row in inputs]
+    assert place == sorted(set(place))
+    assert all((whole[i] == row).all() for i, row in zip(place, inputs, strict=True))
+    batches.rows = batches.rows[torch.randperm(48, generator=generator)]
+    np.testing.assert_array_equal(linear_inputs(batches, max_rows=max_rows), inputs)
 
 
 @pytest.mark.parametrize("hidden_sizes", [(6,), (6, 5)])
