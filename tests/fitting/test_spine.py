@@ -186,10 +186,13 @@ def test_the_links_of_every_point_are_kept_and_those_of_the_chosen_one_are_its_o
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 def test_no_seed_moves_the_axes(likelihood):
     rng = np.random.default_rng(0)
-    z = rng.normal(size=(400, 3))
-    signal = z @ np.kron(np.eye(3), np.ones(6))
-    X = rng.poisson(np.exp(0.5 * signal)) if likelihood == "poisson" else signal + rng.normal(size=(400, 18))
-    options = {"likelihood": likelihood, "hidden_sizes": ()}
+    signal = rng.normal(size=(400, 3)) @ np.kron(np.eye(3), np.ones(6))
+    X = (
+        rng.poisson(np.exp(1 + 0.7 * signal))
+        if likelihood == "poisson"
+        else signal + rng.normal(size=(400, 18))
+    )
+    options = {"likelihood": likelihood, "hidden_sizes": (), "size_factors": False}
     first, second = (
         find_spine(*SparseVAE(4, random_state=seed, **options).prepare_fit(X)) for seed in (0, 1)
     )
