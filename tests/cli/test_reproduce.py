@@ -25,8 +25,15 @@ def example(tmp_path_factory):
     return out, result
 
 
+# The usual handler, also where the tests run in the background, which ignores Ctrl-C.
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from sparsevae.cli import main; main()"
+)
+
+
 def command(out, *arguments):
-    return [sys.executable, "-m", "sparsevae", "reproduce", *arguments, "--scale", "smoke", "--out", str(out)]
+    return [sys.executable, "-c", MAIN, "reproduce", *arguments, "--scale", "smoke", "--out", str(out)]
 
 
 def test_all_results_are_listed_by_name_and_number():
