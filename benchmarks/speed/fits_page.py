@@ -19,6 +19,7 @@ else it does; only the *ratio* does not. Of real tables half of the rows is fitt
 keeps 95 % of what the best one gains (`gain_kept=0.95`), so its score may be a little less; beside it that of
 the most predictive fit (`gain_kept=1.0`, with `--predictive`). FA and NMF are
 scikit-learn's, with as many factors as the fit found; *MB* is the largest memory of the process.
+A dash: not run.
 
 ![CPU seconds of whole fits](fits.png)
 

@@ -363,7 +363,7 @@ def _fit_loadings_(module: SparseVAEModule, batch: Batch, feature_mean: torch.Te
     for j in range(module.n_features):
         own = torch.nonzero(support[j]).ravel()
         if len(own):
-            gram = grams[j % len(grams)]
+            gram = grams[0 if batch.observed is None else j]
             ridge = torch.eye(len(own), dtype=torch.float64) / information[j].double()
             solved = torch.linalg.solve(gram[own][:, own] + ridge, products[j, own])
             module.mask.weight[j, own] = torch.where(solved == 0, 1e-6, solved).float()

@@ -8,7 +8,7 @@ of B has
 .. math:: \frac{\sigma^2}{m}\left(1 + \rho\,\frac{(m - 1)(s - 1)}{B - 1}\right)
 
 as its variance. Blocks are so short that for a batch of 128 rows this is at most an eighth above that of
-independent rows, and for a larger batch at most twice that, so still far below that of 128 rows. Tables
+independent rows, for one of 1,024 at most twice that, and for any larger batch below that of 128 rows. Tables
 stored in larger chunks are the exception.
 """
 
